@@ -5,13 +5,12 @@
  * Rooms, in the order in which a request meets them:
  *
  *	emu/profile	the files of a dataset profile; or
- *	fs/source	those of a folder; or a trace: cachesim_trace.c,
- *			cachesim_mount.c
+ *	fs/source	those of a folder; or a trace: input.c, layout_*.c
  *	fs/server	how a file is cut into objects
  *	cachesim	requests in memory; a thread replays a cell
  *	fs/cache	the cache and its policies, as gpemu-fs has them
  */
-#include "cachesim/cachesim.h"
+#include "cachesim/layout.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -68,13 +67,15 @@ static const struct conf_field fields[] = {
 		  "0, as many as the profile has)" },
 	{ "dir", CONF_STRING, offsetof(struct options, dir), .arg = "DIR",
 	  .help = "epochs over the files of a directory" },
-	{ "trace", CONF_STRING, offsetof(struct options, trace), .arg = "FILE",
-	  .help = "the requests of a trace file, such as one of gpemu-fs "
-		  "--trace" },
+	{ "trace", CONF_STRING, offsetof(struct options, trace),
+	  .arg = "FILE[:LAYOUT][:KEY=VALUE,...]",
+	  .help = "the requests of a trace, such as one of gpemu-fs --trace; "
+		  "may be compressed by zstd, or a pipe (-); "
+		  "--list layout has layouts and options" },
 	{ "trace_format", CONF_STRING, offsetof(struct options, trace_format),
-	  .arg = "csv|bin",
-	  .help = "time,id,size or libCacheSim's oracleGeneral (default: by "
-		  "the file suffix)" },
+	  .arg = "LAYOUT[:KEY=VALUE,...]",
+	  .help = "the layout apart from the file (default: by its first "
+		  "bytes, or by its name)" },
 	{ "order", CONF_STRING, offsetof(struct options, order), .arg = "ORDER",
 	  .help = "sampler: shuffle (as gpemu-train; default), sequential, "
 		  "replacement" },
@@ -119,6 +120,7 @@ static const struct conf_field fields[] = {
 
 static const struct cli_kind kinds[] = {
 	{ "policy", .table = policy_table },
+	{ "layout", .table = layout_table },
 	{ "dataset", .print = profile_names_print, .which = PROFILE_DATASET },
 	{ 0 },
 };
@@ -145,7 +147,7 @@ static const struct cli_program program = {
 	.summary = "Replay requests through gpemu-fs's cache policies without "
 		   "I/O: hit ratios for many policies and sizes at once.",
 	.notes = "One of --dataset, --dir and --trace is required. --list "
-		 "policy or dataset lists the names.",
+		 "policy, layout or dataset lists the names.",
 	.fields = fields,
 	.kinds = kinds,
 	.settle = settle,
@@ -267,8 +269,11 @@ static int report(const struct options *o, const struct sim_run *run,
 {
 	int r = 0;
 
-	if (!o->common.json || strcmp(o->common.json, "-"))
+	if (!o->common.json || strcmp(o->common.json, "-")) {
 		sim_print_table(run, o->per_epoch);
+		if (run->trace->read.path)
+			sim_print_read(&run->trace->read);
+	}
 	if (run->trace->n_resized)
 		log_warn("%" PRIu64
 			 " requests differ in size from the first one of their "

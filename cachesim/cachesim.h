@@ -29,7 +29,23 @@ struct sim_event {
 	uint64_t next_use; /* as of requests */
 };
 
+/* What was read of a trace file: for the record, and once for the terminal. */
+struct sim_read {
+	char *path, *layout; /* without the options of either; NULL: a dataset,
+			      * not a file */
+	char columns[128];   /* "time=1,key=2,size=3+4"; "": not of columns */
+	bool header, compressed;
+	uint64_t records;   /* lines, or records of a binary file */
+	uint64_t comments;  /* lines */
+	uint64_t other_ops; /* records of operations that are no requests */
+	uint64_t unsized;   /* records whose object has no known size */
+	uint64_t requests;  /* of one epoch; a record may be several */
+	bool timed;
+	double first_s, last_s; /* earliest and latest time, if timed */
+};
+
 struct sim_trace {
+	struct sim_read read;
 	struct cache_item *objects;
 	uint64_t *whole; /* as in struct cache_items */
 	size_t n_objects, objects_allocated, whole_allocated;
@@ -100,18 +116,13 @@ int sim_dataset_epochs(const struct sim_dataset *d, const char *order,
 		       uint64_t epochs, uint64_t seed, struct err *err);
 
 /*
- * Read a trace file and repeat it `epochs` times. `format`: "csv", "bin"
- * (libCacheSim's oracleGeneral), or NULL: by the suffix. A trace of gpemu-fs is
- * recognised by its first line, whatever the name. -EINVAL with "path:line:
- * what" or "path: offset N: what".
+ * Read a trace and repeat it `epochs` times. `file`: FILE, or FILE:LAYOUT with
+ * its options, or FILE:KEY=VALUE,... for those of csv; "-" is standard input.
+ * `layout`: the same apart; NULL: as `file` says, or the first bytes, or the
+ * name. -EINVAL with "path:line:column: what" or "path: offset N: what".
  */
-int sim_trace_load(const char *path, const char *format, uint64_t epochs,
+int sim_trace_load(const char *file, const char *layout, uint64_t epochs,
 		   struct sim_trace *t, struct err *err);
-/* The same from memory; safe on any input. */
-int sim_trace_parse_csv(const char *bytes, size_t n, const char *name,
-			struct sim_trace *t, struct err *err);
-int sim_trace_parse_bin(const char *bytes, size_t n, const char *name,
-			struct sim_trace *t, struct err *err);
 
 /* One policy at one size, alone or one of several tiers. */
 struct sim_tier {
@@ -159,6 +170,8 @@ struct cache_counts sim_steady(const struct sim_run *run,
 double sim_hit_ratio(const struct cache_counts *n);
 double sim_byte_hit_ratio(const struct cache_counts *n);
 
+/* What was read, on one line of stdout. */
+void sim_print_read(const struct sim_read *r);
 void sim_print_table(const struct sim_run *run, bool per_epoch);
 /* {"trace", "warmup", "results"}; NULL: no memory. */
 json_t *sim_json(const struct sim_run *run);

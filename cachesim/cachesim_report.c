@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/program/gnuplot.h"
 #include "common/util.h"
 
@@ -110,6 +111,33 @@ void sim_print_table(const struct sim_run *run, bool per_epoch)
 	}
 }
 
+static void left_out(char *text, size_t size, uint64_t n, const char *what)
+{
+	size_t used = strlen(text);
+
+	if (n)
+		snprintf(text + used, size - used, "%s%" PRIu64 " %s",
+			 used ? ", " : "; left out: ", n, what);
+}
+
+void sim_print_read(const struct sim_read *r)
+{
+	char out[256] = "";
+
+	left_out(out, sizeof(out), r->other_ops, "of other operations");
+	left_out(out, sizeof(out), r->unsized, "without a size");
+	left_out(out, sizeof(out), r->comments, "lines of comment");
+	printf("Read %s%s as %s%s%s%s%s: %" PRIu64 " requests of %" PRIu64
+	       " records",
+	       r->path, r->compressed ? " (zstd)" : "", r->layout,
+	       *r->columns ? " (" : "", r->columns,
+	       r->header ? ", by its header" : "", *r->columns ? ")" : "",
+	       r->requests, r->records);
+	if (r->timed)
+		printf(" in %g s", r->last_s - r->first_s);
+	printf("%s\n", out);
+}
+
 /* --- JSON ---------------------------------------------------------------- */
 
 static json_t *counts_json(const struct cache_counts *n)
@@ -184,6 +212,23 @@ static json_t *cell_json(const struct sim_run *run, const struct sim_cell *c)
 	return j;
 }
 
+/* Null of a dataset. */
+static json_t *read_json(const struct sim_read *r)
+{
+	if (!r->path)
+		return json_null();
+	return json_pack(
+		"{s:o, s:s, s:s?, s:b, s:s?, s:I, s:I, s:{s:I, s:I, s:I}, s:o}",
+		"file", json_bytes(r->path), "layout", r->layout, "columns",
+		*r->columns ? r->columns : NULL, "header", r->header,
+		"compression", r->compressed ? "zstd" : NULL, "records",
+		(json_int_t)r->records, "requests", (json_int_t)r->requests,
+		"left_out", "other_operations", (json_int_t)r->other_ops,
+		"unsized", (json_int_t)r->unsized, "comments",
+		(json_int_t)r->comments, "span_s",
+		r->timed ? json_real(r->last_s - r->first_s) : json_null());
+}
+
 json_t *sim_json(const struct sim_run *run)
 {
 	const struct sim_trace *t = run->trace;
@@ -191,14 +236,14 @@ json_t *sim_json(const struct sim_run *run)
 
 	for (size_t i = 0; i < run->n_cells; i++)
 		json_array_append_new(results, cell_json(run, &run->cells[i]));
-	return json_pack("{s:{s:I,s:I,s:I,s:I,s:I,s:I},s:I,s:o}", "trace",
+	return json_pack("{s:{s:I,s:I,s:I,s:I,s:I,s:I,s:o},s:I,s:o}", "trace",
 			 "requests", (json_int_t)t->n_requests, "epochs",
 			 (json_int_t)t->n_epochs, "objects",
 			 (json_int_t)t->n_objects, "bytes",
 			 (json_int_t)t->total_bytes, "resized_requests",
 			 (json_int_t)t->n_resized, "lost_requests",
-			 (json_int_t)t->n_lost, "warmup",
-			 (json_int_t)run->warmup, "results", results);
+			 (json_int_t)t->n_lost, "read", read_json(&t->read),
+			 "warmup", (json_int_t)run->warmup, "results", results);
 }
 
 /* --- plot ---------------------------------------------------------------- */

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "cachesim/cachesim_private.h"
+#include "cachesim/layout.h"
 
-#include <endian.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "common/util.h"
 
@@ -18,6 +15,8 @@ void sim_trace_fini(struct sim_trace *t)
 	free(t->events);
 	free(t->next_use);
 	free(t->file_bytes);
+	free(t->read.path);
+	free(t->read.layout);
 	*t = (struct sim_trace){ 0 };
 }
 
@@ -111,7 +110,7 @@ int sim_trace_look_ahead(struct sim_trace *t)
 	return 0;
 }
 
-/* --- common to the formats ---------------------------------------------- */
+/* --- for layouts --------------------------------------------------------- */
 
 int sim_trace_number(struct sim_trace *t, struct cache_index *index,
 		     uint64_t key, uint64_t bytes, uint64_t file_bytes,
@@ -135,9 +134,8 @@ int sim_trace_number(struct sim_trace *t, struct cache_index *index,
 	return sim_trace_add_object(t, &o);
 }
 
-/* A request by key: the index gives the object's number. */
-static int add(struct sim_trace *t, struct cache_index *index, uint64_t key,
-	       uint64_t bytes)
+int sim_trace_add_key(struct sim_trace *t, struct cache_index *index,
+		      uint64_t key, uint64_t bytes)
 {
 	uint32_t number;
 	int r = sim_trace_number(t, index, key, bytes, bytes, &number);
@@ -145,8 +143,7 @@ static int add(struct sim_trace *t, struct cache_index *index, uint64_t key,
 	return r < 0 ? r : sim_trace_add_request(t, number);
 }
 
-/* Each object is a file. */
-static int finish(struct sim_trace *t)
+int sim_trace_finish(struct sim_trace *t)
 {
 	t->file_bytes = malloc((t->n_objects + 1) * sizeof(*t->file_bytes));
 	if (!t->file_bytes)
@@ -163,155 +160,11 @@ static int finish(struct sim_trace *t)
 	return 0;
 }
 
-/* --- CSV ----------------------------------------------------------------- */
-
-struct csv {
-	const char *name;
-	uint64_t line;
-	int id, size;  /* column numbers */
-	int n_columns; /* minimum number */
-	struct err *err;
-};
-
-/* The first line, if it names the columns. */
-static int header(struct csv *c, const struct rows_field *fields, int n)
+void sim_read_time(struct sim_read *r, double s)
 {
-	int id = -1, size = -1;
-
-	for (int i = 0; i < n; i++) {
-		if (rows_is(&fields[i], "id"))
-			id = i;
-		else if (rows_is(&fields[i], "size"))
-			size = i;
-	}
-	if (id < 0 && size < 0)
-		return 0;
-	if (id < 0 || size < 0)
-		return err_set(c->err, -EINVAL,
-			       "%s:%" PRIu64 ": no column '%s' in the header",
-			       c->name, c->line, id < 0 ? "id" : "size");
-	c->id = id;
-	c->size = size;
-	c->n_columns = MAX(id, size) + 1;
-	return 1;
-}
-
-static int csv_record(struct csv *c, const struct rows_field *fields, int n,
-		      struct cache_index *index, struct sim_trace *t)
-{
-	uint64_t id, bytes;
-
-	if (n < c->n_columns)
-		return err_set(c->err, -EINVAL,
-			       "%s:%" PRIu64 ": %d columns where %d are needed "
-			       "(time,id,size)",
-			       c->name, c->line, n, c->n_columns);
-	if (!fields[c->id].n)
-		return err_set(c->err, -EINVAL, "%s:%" PRIu64 ": empty id",
-			       c->name, c->line);
-	if (!rows_u64(&fields[c->size], &bytes) || bytes > SIM_MOST_BYTES)
-		return err_set(c->err, -EINVAL,
-			       "%s:%" PRIu64 ": '%.*s' is not a size in bytes",
-			       c->name, c->line,
-			       (int)MIN(fields[c->size].n, 40),
-			       fields[c->size].text);
-	/* any other text works as an id too */
-	if (!rows_u64(&fields[c->id], &id))
-		id = XXH3_64bits(fields[c->id].text, fields[c->id].n);
-	return add(t, index, id, bytes);
-}
-
-static int csv_lines(struct csv *c, const char *p, const char *end,
-		     struct cache_index *index, struct sim_trace *t)
-{
-	struct rows_field fields[ROWS_COLUMNS_MAX];
-	int r = 0;
-
-	for (; r >= 0 && p < end; c->line++) {
-		const char *eol = memchr(p, '\n', (size_t)(end - p));
-		int n;
-
-		eol = eol ? eol : end;
-		n = rows_split(p, eol, fields);
-		p = eol + 1;
-		if (n == 1 && !fields[0].n)
-			continue; /* an empty line */
-		if (!t->n_requests && c->line == 1) {
-			r = header(c, fields, n);
-			if (r)
-				continue;
-		}
-		r = csv_record(c, fields, n, index, t);
-	}
-	return r;
-}
-
-int sim_trace_parse_csv(const char *bytes, size_t n, const char *name,
-			struct sim_trace *t, struct err *err)
-{
-	struct csv c = { .name = name,
-			 .line = 1,
-			 .id = 1,
-			 .size = 2,
-			 .n_columns = 3,
-			 .err = err };
-	struct cache_index index;
-	int r = cache_index_init(&index, sizeof(uint32_t), 0);
-
-	if (r == 0)
-		r = csv_lines(&c, bytes, bytes + n, &index, t);
-	cache_index_fini(&index);
-	if (r >= 0)
-		r = finish(t);
-	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
-}
-
-/* --- oracleGeneral ------------------------------------------------------- */
-
-/*
- * libCacheSim's binary format, little endian and without gaps: u32 time in s,
- * u64 id, u32 bytes, i64 number of the next request for the same id (-1 or
- * the largest value: none). Source: libCacheSim, doc/quickstart_cachesim.md,
- * "oracleGeneral". The next request is computed here; the value in the file
- * only serves to recognise the format.
- */
-enum { RECORD = 24, AT_ID = 4, AT_BYTES = 12, AT_NEXT = 16 };
-
-static int bin_record(const char *p, size_t i, const char *name,
-		      struct cache_index *index, struct sim_trace *t,
-		      struct err *err)
-{
-	uint64_t id, next_raw;
-	uint32_t bytes;
-	int64_t next;
-
-	memcpy(&id, p + AT_ID, sizeof(id));
-	memcpy(&bytes, p + AT_BYTES, sizeof(bytes));
-	memcpy(&next_raw, p + AT_NEXT, sizeof(next_raw));
-	next = (int64_t)le64toh(next_raw);
-	if (next < -1 || (next >= 0 && (uint64_t)next <= i))
-		return err_set(err, -EINVAL,
-			       "%s: offset %zu: %" PRId64
-			       " as the next request of request %zu: not an "
-			       "oracleGeneral trace",
-			       name, i * RECORD, next, i);
-	return add(t, index, le64toh(id), le32toh(bytes));
-}
-
-int sim_trace_parse_bin(const char *bytes, size_t n, const char *name,
-			struct sim_trace *t, struct err *err)
-{
-	struct cache_index index;
-	int r = cache_index_init(&index, sizeof(uint32_t), 0);
-
-	for (size_t i = 0; r == 0 && i < n / RECORD; i++)
-		r = bin_record(bytes + i * RECORD, i, name, &index, t, err);
-	cache_index_fini(&index);
-	if (r == 0 && n % RECORD)
-		r = err_set(err, -EINVAL,
-			    "%s: offset %zu: a record of %zu bytes, not %d",
-			    name, n - n % RECORD, n % RECORD, RECORD);
-	if (r == 0)
-		r = finish(t);
-	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
+	if (!r->timed || s < r->first_s)
+		r->first_s = s;
+	if (!r->timed || s > r->last_s)
+		r->last_s = s;
+	r->timed = true;
 }

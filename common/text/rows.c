@@ -23,25 +23,56 @@ static struct rows_field trimmed(const char *from, const char *to)
 	return (struct rows_field){ from, (size_t)(to - from) };
 }
 
-static int split(const char *line, const char *end, char separator,
-		 struct rows_field *ret)
+/* Where the quoted text that begins at `p` ends: its second quote, behind which
+ * only blanks may stand before the delimiter. NULL: it is no quoted text. */
+static const char *closing(const char *p, const char *end, char delimiter)
 {
+	const char *quote = p, *next;
+
+	do {
+		quote = memchr(quote + 1, '"', (size_t)(end - quote - 1));
+	} while (quote && quote + 1 < end && quote[1] == '"' && quote++);
+	if (!quote)
+		return NULL;
+	next = quote + 1;
+	while (next < end && *next != delimiter &&
+	       isspace((unsigned char)*next))
+		next++;
+	return next == end || *next == delimiter ? quote : NULL;
+}
+
+int rows_split_by(const char *line, const char *end, char delimiter,
+		  struct rows_field *ret)
+{
+	bool blanks = delimiter == ' ';
 	int n = 0;
 
 	for (const char *p = line; n < ROWS_COLUMNS_MAX; p++) {
-		const char *next = memchr(p, separator, (size_t)(end - p));
+		const char *stop, *from = p, *quote = NULL;
 
-		ret[n++] = trimmed(p, next ? next : end);
-		if (!next)
+		while (from < end && isspace((unsigned char)*from) &&
+		       (blanks || *from != delimiter))
+			from++;
+		if (blanks && from == end && n)
+			break; /* blanks at the end begin no field */
+		if (from < end && *from == '"')
+			quote = closing(from, end, delimiter);
+		p = quote ? quote + 1 : from;
+		stop = p < end ? memchr(p, delimiter, (size_t)(end - p)) : NULL;
+		ret[n++] = quote ? (struct rows_field){ from + 1,
+							(size_t)(quote - from -
+								 1) }
+				 : trimmed(from, stop ? stop : end);
+		if (!stop)
 			break;
-		p = next;
+		p = stop;
 	}
 	return n;
 }
 
 int rows_split(const char *line, const char *end, struct rows_field *ret)
 {
-	return split(line, end, ',', ret);
+	return rows_split_by(line, end, ',', ret);
 }
 
 const char *rows_begin(const char *at, const char *end)
@@ -106,8 +137,8 @@ bool rows_next(struct rows *c)
 	const char *eol;
 
 	while ((eol = next_line(c))) {
-		c->n = split(c->start, eol, c->separator ? c->separator : ',',
-			     c->f);
+		c->n = rows_split_by(c->start, eol,
+				     c->separator ? c->separator : ',', c->f);
 		if (!(c->n == 1 && !c->f[0].n) && c->start[0] != '#')
 			return true;
 	}

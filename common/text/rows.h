@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of fields separated by commas, without quotes: what traces are made
- * of. Blanks around a field do not count, and neither do a byte order mark in
- * front of the text and the CR of lines that end with CRLF. Nothing is copied:
- * a field points into the bytes. Safe on any input.
+ * Lines of fields separated by commas: what traces are made of. Blanks around a
+ * field do not count, nor do the quotes around all of it (a line ends within
+ * quotes, too, and then they count), a byte order mark in front of the text,
+ * and the CR of lines that end with CRLF. Nothing is copied: a field points
+ * into the bytes, and keeps doubled quotes. Safe on any input.
  */
 #ifndef GPEMU_COMMON_TEXT_ROWS_H
 #define GPEMU_COMMON_TEXT_ROWS_H
@@ -24,6 +25,9 @@ struct rows_field {
 /* The fields of a line up to `end`; what is behind the last of
  * ROWS_COLUMNS_MAX is left out. Returns how many. */
 int rows_split(const char *line, const char *end, struct rows_field *ret);
+/* The same with another delimiter; ' ': one blank or more. */
+int rows_split_by(const char *line, const char *end, char delimiter,
+		  struct rows_field *ret);
 /* The first byte behind a byte order mark (UTF-8), if there is one. */
 const char *rows_begin(const char *at, const char *end);
 /* Case-insensitive comparison. */

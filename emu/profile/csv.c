@@ -2,14 +2,14 @@
 #include "emu/profile/csv.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
+#include "common/text/rows.h"
 #include "common/units.h"
 #include "common/util.h"
 
-/* Arbitrary: measurement tables have under ten. */
-enum { MAX_COLUMNS = 64 };
 /* Arbitrary: far above any table, and memory for it. */
 enum { FILE_MOST = 256 << 20 };
 
@@ -22,81 +22,25 @@ int csv_error(const struct csv *csv, size_t row, struct err *err,
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	/* the header is line 1 */
-	return err_set(err, -EINVAL, "%s:%zu: %s", csv->name, row + 2, text);
+	return err_set(err, -EINVAL, "%s:%" PRIu64 ": %s", csv->name,
+		       csv->lines[row], text);
 }
 
-/* Cut a line at its commas; the number of cells, at most `max` stored. */
-static size_t split(char *line, char **cells, size_t max)
+/* The requested columns of a row; its fields lie in csv->text. */
+static int read_row(struct csv *csv, const struct rows *row, const int *place,
+		    int width)
 {
-	size_t n = 0;
-
-	for (char *cell; (cell = strsep(&line, ",")) != NULL; n++)
-		if (n < max)
-			cells[n] = cell;
-	return n;
-}
-
-/* The next line without its end; NULL after the last. */
-static char *next_line(char **rest)
-{
-	char *line = *rest, *end;
-
-	if (!line || !line[0])
-		return NULL;
-	end = strchr(line, '\n');
-	*rest = end ? end + 1 : NULL;
-	if (end)
-		*end = '\0';
-	else
-		end = line + strlen(line);
-	if (end > line && end[-1] == '\r')
-		end[-1] = '\0';
-	return line;
-}
-
-/* The index of each requested column. */
-static int read_header(struct csv *csv, char *line, const char *const *columns,
-		       size_t *place, size_t *ret_width, struct err *err)
-{
-	char *names[MAX_COLUMNS];
-	size_t width = line ? split(line, names, MAX_COLUMNS) : 0;
-
-	if (!line)
-		return err_set(err, -EINVAL, "%s:1: empty file", csv->name);
-	if (width > MAX_COLUMNS)
-		return err_set(err, -EINVAL, "%s:1: more than %d columns",
-			       csv->name, MAX_COLUMNS);
+	if (row->n != width)
+		return rows_error(row, NULL, "%d cells where the header has %d",
+				  row->n, width);
 	for (size_t c = 0; c < csv->n_columns; c++) {
-		place[c] = 0;
-		while (place[c] < width && strcmp(names[place[c]], columns[c]))
-			place[c]++;
-		if (place[c] == width)
-			return err_set(err, -EINVAL,
-				       "%s:1: no column '%s' in the header",
-				       csv->name, columns[c]);
+		const struct rows_field *f = &row->f[place[c]];
+		char *cell = csv->text + (f->text - csv->text);
+
+		cell[f->n] = '\0'; /* in place of what ends it */
+		csv->cells[csv->n_rows * csv->n_columns + c] = cell;
 	}
-	*ret_width = width;
-	return 0;
-}
-
-static int read_row(struct csv *csv, char *line, const size_t *place,
-		    size_t width, struct err *err)
-{
-	char *cells[MAX_COLUMNS];
-	size_t n;
-
-	if (strchr(line, '"'))
-		return csv_error(csv, csv->n_rows, err,
-				 "quoted cells are not supported");
-	n = split(line, cells, MAX_COLUMNS);
-	if (n != width)
-		return csv_error(csv, csv->n_rows, err,
-				 "%zu cells where the header has %zu", n,
-				 width);
-	for (size_t c = 0; c < csv->n_columns; c++)
-		csv->cells[csv->n_rows * csv->n_columns + c] = cells[place[c]];
-	csv->n_rows++;
+	csv->lines[csv->n_rows++] = row->line;
 	return 0;
 }
 
@@ -112,9 +56,9 @@ static size_t count_lines(const char *s)
 int csv_parse(const char *bytes, size_t n, const char *name,
 	      const char *const *columns, struct csv *ret, struct err *err)
 {
-	size_t place[MAX_COLUMNS], width = 0;
-	char *rest, *line;
-	int r;
+	struct rows row = { .name = name, .err = err };
+	int place[ROWS_COLUMNS_MAX], width, r;
+	size_t lines;
 
 	*ret = (struct csv){ .name = strdup(name), .text = malloc(n + 1) };
 	if (!ret->name || !ret->text)
@@ -125,14 +69,20 @@ int csv_parse(const char *bytes, size_t n, const char *name,
 	ret->text[n] = '\0';
 	while (columns[ret->n_columns])
 		ret->n_columns++;
-	ret->cells = calloc(count_lines(ret->text) * ret->n_columns,
-			    sizeof(*ret->cells));
-	if (!ret->cells)
+	lines = count_lines(ret->text);
+	ret->cells = calloc(lines * ret->n_columns, sizeof(*ret->cells));
+	ret->lines = calloc(lines, sizeof(*ret->lines));
+	if (!ret->cells || !ret->lines)
 		return -ENOMEM;
-	rest = ret->text;
-	r = read_header(ret, next_line(&rest), columns, place, &width, err);
-	while (r == 0 && (line = next_line(&rest)) != NULL)
-		r = read_row(ret, line, place, width, err);
+	row.at = rows_begin(ret->text, ret->text + n);
+	row.end = ret->text + n;
+	if (!rows_next(&row))
+		return err_set(err, -EINVAL, "%s:1: empty file", name);
+	width = row.n;
+	r = rows_header(&row, columns, (int)ret->n_columns, (int)ret->n_columns,
+			place);
+	while (r == 0 && rows_next(&row))
+		r = read_row(ret, &row, place, width);
 	return r;
 }
 
@@ -154,6 +104,7 @@ void csv_free(struct csv *csv)
 	free(csv->name);
 	free(csv->text);
 	free(csv->cells);
+	free(csv->lines);
 	*csv = (struct csv){ 0 };
 }
 

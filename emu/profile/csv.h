@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of comma-separated values with a header line, as measurement scripts
- * write them: no quotes, no line breaks in cells, every row has as many cells
- * as the header. Errors are -EINVAL with "file:line: what".
+ * Tables of rows (common/text/rows.h) with a header, as measurement scripts
+ * write them, in memory: every row has as many cells as the header. Errors are
+ * -EINVAL with "file:line: what".
  */
 #ifndef GPEMU_EMU_PROFILE_CSV_H
 #define GPEMU_EMU_PROFILE_CSV_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/err.h"
 
 struct csv {
-	char *name;   /* the path, for messages */
-	char *text;   /* storage of the cells */
-	char **cells; /* n_rows x n_columns, the requested columns */
+	char *name;	 /* the path, for messages */
+	char *text;	 /* storage of the cells */
+	char **cells;	 /* n_rows x n_columns, the requested columns */
+	uint64_t *lines; /* of the rows, from 1 */
 	size_t n_columns, n_rows;
 };
 

@@ -20,6 +20,15 @@ struct origin {
 	uint64_t ino;	  /* root folder: a hash of its names */
 };
 
+/* What says how many bytes a token has. */
+enum token_from {
+	TOKENS_BY_DEFAULT, /* nothing */
+	TOKENS_BY_OPTION,
+	TOKENS_BY_INDEX,
+	TOKENS_BY_HEADER, /* before the tokens, which it moves */
+	TOKENS_N_FROM
+};
+
 /*
  * A sample is a whole file or a part of a container. A container is a file that
  * holds many samples and stays open.
@@ -40,6 +49,7 @@ struct dataset {
 	uint64_t bytes;	      /* of all samples */
 	uint64_t largest;     /* bytes of the largest sample */
 	uint32_t token_bytes; /* of each token; 0: samples are no tokens */
+	uint32_t token_from;  /* enum token_from */
 
 	/* containers; NULL, 0 where samples are files */
 	int *container_fd; /* n_containers */

@@ -19,7 +19,8 @@
 struct header {
 	char magic[8];
 	uint64_t sum;
-	uint32_t version, n_notes;
+	uint32_t version;
+	uint16_t n_notes, token_from;
 	uint64_t recipe;
 	uint64_t n, n_origins, names_bytes;
 	uint32_t n_classes, n_groups, n_containers, token_bytes;
@@ -83,7 +84,7 @@ static int check_header(const struct header *h, size_t n, uint64_t recipe,
 	    h->names_bytes > n || !h->names_bytes || !h->n_classes ||
 	    (h->n_containers && h->n_containers != h->n_origins) ||
 	    !h->n_containers != !h->n_groups || h->token_bytes > 8 ||
-	    h->n_notes > NOTES_MOST)
+	    h->n_notes > NOTES_MOST || h->token_from >= TOKENS_N_FROM)
 		return bad(err, "the counts");
 	return layout_of(h).end == n ? 0 : bad(err, "the length");
 }
@@ -163,6 +164,7 @@ int index_parse(void *bytes, size_t n, uint64_t recipe, struct dataset *ret,
 		.n_groups = h->n_groups,
 		.n_containers = h->n_containers,
 		.token_bytes = h->token_bytes,
+		.token_from = h->token_from,
 		.n_origins = h->n_origins,
 		.names_bytes = h->names_bytes,
 		.names = base + l.names,
@@ -195,7 +197,7 @@ int index_format(const struct dataset *d, uint64_t recipe, void **ret,
 		 size_t *ret_n)
 {
 	struct header h = { .version = INDEX_VERSION,
-			    .n_notes = (uint32_t)MIN(d->notes.n, NOTES_MOST),
+			    .n_notes = (uint16_t)MIN(d->notes.n, NOTES_MOST),
 			    .recipe = recipe,
 			    .n = d->n,
 			    .n_origins = d->n_origins,
@@ -203,7 +205,8 @@ int index_format(const struct dataset *d, uint64_t recipe, void **ret,
 			    .n_classes = d->n_classes,
 			    .n_groups = d->n_groups,
 			    .n_containers = d->n_containers,
-			    .token_bytes = d->token_bytes };
+			    .token_bytes = d->token_bytes,
+			    .token_from = (uint16_t)d->token_from };
 	struct layout l = layout_of(&h);
 	uint64_t held = d->n_containers ? d->n : 0;
 	char *v = calloc(1, l.end);

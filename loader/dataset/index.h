@@ -6,7 +6,8 @@
  * other byte order.
  *
  *	0	"GPEMUIX\n", sum (XXH3, 64 bits) of all after byte 16,
- *		version, number of notes
+ *		version, number of notes (16 bits), what says the width of
+ *		tokens (16 bits)
  *	24	recipe: a hash of the format and its options; counts
  *	...	path, size, offset, label, container, group: as in struct
  *		dataset; origins; notes; names. Each begins at a multiple of 8;
@@ -24,7 +25,8 @@
 #include "common/err.h"
 #include "loader/dataset/dataset.h"
 
-/* 2: a document of tokens is several sequences. 3: notes */
+/* 2: a document of tokens is several sequences. 3: notes, and what says the
+ * width of tokens */
 enum { INDEX_VERSION = 3 };
 
 /*

@@ -169,20 +169,40 @@ int builder_files(struct builder *b, const struct part *p, struct err *err)
 	return append(b, p, false, err);
 }
 
+/* All files of a dataset have the same tokens, and all of them a header or
+ * none. */
+static int check_tokens(const struct dataset *d, const struct part *p,
+			struct err *err)
+{
+	bool header = p->token_from == TOKENS_BY_HEADER;
+	const char *this, *first;
+
+	if (!p->n || !d->n)
+		return 0;
+	this = d->names + d->origin[d->n_origins - 1].path;
+	first = d->names + d->origin[d->container[0]].path;
+	if (header != (d->token_from == TOKENS_BY_HEADER))
+		return err_set(err, -EINVAL,
+			       "%s has a header before its tokens, %s has none",
+			       header ? this : first, header ? first : this);
+	if (p->token_bytes != d->token_bytes)
+		return err_set(err, -EINVAL,
+			       "%s: tokens of %u bytes, in %s of %u", this,
+			       p->token_bytes, first, d->token_bytes);
+	return 0;
+}
+
 int builder_container(struct builder *b, const struct part *p, struct err *err)
 {
 	struct dataset *d = b->d;
-	int r;
+	int r = check_tokens(d, p, err);
 
-	if (p->n && d->n && p->token_bytes != d->token_bytes)
-		return err_set(err, -EINVAL,
-			       "%s: tokens of %u bytes, in the files before of "
-			       "%u",
-			       d->names + d->origin[d->n_origins - 1].path,
-			       p->token_bytes, d->token_bytes);
-	r = append(b, p, true, err);
-	if (r == 0 && p->n)
+	if (r == 0)
+		r = append(b, p, true, err);
+	if (r == 0 && p->n) {
 		d->token_bytes = p->token_bytes;
+		d->token_from = p->token_from;
+	}
 
 	/* a shard without samples uses no group */
 	if (r == 0 && p->n)

@@ -31,8 +31,8 @@ struct part {
 	size_t n, capacity;
 	char *names; /* each ends with a NUL */
 	size_t names_n, names_capacity;
-	uint32_t n_groups;    /* 0: the same as 1 */
-	uint32_t token_bytes; /* as struct dataset */
+	uint32_t n_groups;		  /* 0: the same as 1 */
+	uint32_t token_bytes, token_from; /* as struct dataset */
 	struct notes notes;
 };
 
@@ -59,7 +59,7 @@ int builder_origin(struct builder *b, const char *path,
 /*
  * Append a part: of whole files, or of the container added last as an origin.
  * -ENOMEM; -E2BIG: too many samples for 32 bits; -EINVAL: tokens of another
- * size than before.
+ * size than before, or with a header and before without.
  */
 int builder_files(struct builder *b, const struct part *p, struct err *err);
 int builder_container(struct builder *b, const struct part *p, struct err *err);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Token files of language models: NAME.bin, an array of token ids. nanoGPT
- * writes it alone, as uint16; Megatron has NAME.idx beside it, with the type
- * and the documents.
+ * writes it alone, as uint16; llm.c and modded-nanoGPT put a header before it,
+ * with the type; Megatron has NAME.idx beside it, with the type and the
+ * documents.
  *
  * Packed, the default of both: the file is one stream of tokens, and a sample
  * is a window of it,
@@ -29,10 +30,12 @@
 #include "common/conf/conf.h"
 #include "common/util.h"
 #include "loader/format/mmidx.h"
+#include "loader/format/token_width.h"
 
 struct options {
 	uint64_t sequence_length;
-	uint64_t token_bytes; /* 0: as the index says, 2 without one */
+	uint64_t token_bytes; /* 0: as the file says, 2 where nothing does */
+	uint64_t vocabulary;  /* 0: as meta.pkl says, if there is one */
 	bool documents;
 };
 
@@ -42,7 +45,12 @@ static const struct conf_field fields[] = {
 	  .arg = "N", .help = "tokens of a sample, without the last label" },
 	{ "token_bytes", CONF_UINT, offsetof(struct options, token_bytes),
 	  .min = 0, .max = 8, .arg = "0|1|2|4|8",
-	  .help = "bytes of a token; 0: as NAME.idx says, or 2" },
+	  .help = "bytes of a token; 0: as the header or NAME.idx says, or "
+		  "2" },
+	{ "vocabulary", CONF_UINT, offsetof(struct options, vocabulary),
+	  .max = INT32_MAX, .arg = "N",
+	  .help = "ids are below N, which the start of each file is checked "
+		  "for; 0: as vocab_size in nanoGPT's meta.pkl, or unknown" },
 	{ "documents", CONF_BOOL, offsetof(struct options, documents),
 	  .arg = "on|off",
 	  .help = "no sample crosses the end of a document; needs NAME.idx" },
@@ -55,7 +63,8 @@ struct file {
 	struct peek *p;
 	struct part *ret;
 	struct err *err;
-	uint64_t length, token_bytes;
+	uint64_t length, token_bytes, vocabulary;
+	uint64_t start; /* of the tokens: behind the header */
 };
 
 static int add(struct file *f, uint64_t offset, uint64_t tokens)
@@ -196,7 +205,7 @@ static char *beside(const char *path)
  * least. */
 static int add_stream(struct file *f, struct peek *index, const struct mmidx *x)
 {
-	uint64_t size = f->p->size, total = 0;
+	uint64_t size = f->p->size - f->start, total = 0;
 	int32_t tokens;
 	int64_t offset;
 	int r = 0;
@@ -211,7 +220,7 @@ static int add_stream(struct file *f, struct peek *index, const struct mmidx *x)
 		r = mmidx_read(index, x, x->n - 1, 1, &tokens, &offset, f->err);
 	if (r == 0 && x && x->n)
 		r = check(f, x->n - 1, tokens, (uint64_t)offset, &total);
-	return r < 0 ? r : divide(f, 0, size / f->token_bytes, false);
+	return r < 0 ? r : divide(f, f->start, size / f->token_bytes, false);
 }
 
 /* NAME.idx of NAME.bin; -ENOENT: there is none. */
@@ -231,6 +240,17 @@ static int open_index(const struct peek *p, int *ret, struct stat *st)
 	return S_ISREG(st->st_mode) ? 0 : -EINVAL;
 }
 
+/* token_bytes=N against what the file says. */
+static int agree(const struct file *f, const struct options *o)
+{
+	return o->token_bytes && o->token_bytes != f->token_bytes
+		       ? err_set(f->err, -EINVAL,
+				 "tokens of %" PRIu64
+				 " bytes, not token_bytes=%" PRIu64,
+				 f->token_bytes, o->token_bytes)
+		       : 0;
+}
+
 static int by_index(struct file *f, const struct options *o, int fd,
 		    uint64_t size)
 {
@@ -240,14 +260,15 @@ static int by_index(struct file *f, const struct options *o, int fd,
 
 	if (r == 0)
 		r = mmidx_parse(&index, &x, f->err);
-	if (r == 0 && o->token_bytes && o->token_bytes != x.token_bytes)
-		r = err_set(f->err, -EINVAL,
-			    "tokens of %" PRIu32
-			    " bytes, not token_bytes=%" PRIu64,
-			    x.token_bytes, o->token_bytes);
+	f->token_bytes = x.token_bytes;
+	if (r == 0)
+		r = agree(f, o);
 	if (r < 0)
 		err_prefix(f->err, "its .idx");
-	f->token_bytes = x.token_bytes;
+	f->ret->token_from = TOKENS_BY_INDEX;
+	if (r == 0)
+		r = token_check(f->p, 0, x.token_bytes, f->vocabulary, false,
+				f->err);
 	if (r == 0)
 		r = o->documents ? add_documents(f, &index, &x)
 				 : add_stream(f, &index, &x);
@@ -257,27 +278,67 @@ static int by_index(struct file *f, const struct options *o, int fd,
 
 static int without_index(struct file *f, const struct options *o)
 {
+	uint32_t bytes = o->token_bytes ? (uint32_t)o->token_bytes
+					: 2; /* nanoGPT's uint16 */
+	int r;
+
 	if (o->documents)
 		return err_set(f->err, -EINVAL,
 			       "documents need the index of Megatron: no "
 			       ".idx of that name");
-	if (!f->token_bytes)
-		f->token_bytes = 2; /* nanoGPT's uint16 */
-	return add_stream(f, NULL, NULL);
+	f->ret->token_from = o->token_bytes ? TOKENS_BY_OPTION
+					    : TOKENS_BY_DEFAULT;
+	r = token_header(f->p, &bytes, f->err);
+	f->token_bytes = bytes;
+	if (r > 0) {
+		f->ret->token_from = TOKENS_BY_HEADER;
+		f->start = TOKEN_HEADER;
+		r = agree(f, o);
+	}
+	if (r == 0)
+		r = token_check(f->p, f->start, bytes, f->vocabulary,
+				f->ret->token_from == TOKENS_BY_DEFAULT,
+				f->err);
+	return r < 0 ? r : add_stream(f, NULL, NULL);
+}
+
+/* What the meta.pkl of nanoGPT's character-level datasets says, in the folder
+ * of the file. 0: there is none, or it says nothing. */
+static uint64_t vocabulary_beside(const struct peek *p)
+{
+	const char *slash = p->path ? strrchr(p->path, '/') : NULL;
+	_cleanup_free_ uint8_t *bytes = malloc(PEEK_MOST);
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+	ssize_t n = 0;
+
+	if (!p->path || !bytes ||
+	    asprintf(&path, "%.*smeta.pkl",
+		     slash ? (int)(slash + 1 - p->path) : 0, p->path) < 0)
+		return 0;
+	fd = openat(p->dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0)
+		n = pread(fd, bytes, PEEK_MOST, 0);
+	return n > 0 ? token_pickled_vocabulary(bytes, (size_t)n) : 0;
 }
 
 static int scan(struct peek *p, const void *options, struct part *ret,
 		struct err *err)
 {
 	const struct options *o = options ? options : &defaults;
-	struct file f = { p, ret, err, o->sequence_length, o->token_bytes };
+	struct file f = { .p = p,
+			  .ret = ret,
+			  .err = err,
+			  .length = o->sequence_length,
+			  .vocabulary = o->vocabulary ? o->vocabulary
+						      : vocabulary_beside(p) };
 	_cleanup_close_ int fd = -1;
 	struct stat st;
 	int r;
 
-	if (f.token_bytes & (f.token_bytes - 1))
+	if (o->token_bytes & (o->token_bytes - 1))
 		return err_set(err, -EINVAL, "no tokens have %u bytes",
-			       (unsigned)f.token_bytes);
+			       (unsigned)o->token_bytes);
 	r = open_index(p, &fd, &st);
 	if (r < 0 && r != -ENOENT)
 		return err_set(err, r, "its .idx: %s", strerror(-r));
@@ -296,8 +357,8 @@ static bool named(const char *name)
 
 const struct format_ops format_tokens = {
 	.plugin = { .name = "tokens",
-		    .summary = "token ids of language models (.bin of nanoGPT "
-			       "and Megatron): a window is a sample",
+		    .summary = "token ids of language models (.bin of nanoGPT, "
+			       "llm.c and Megatron): a window is a sample",
 		    .options = fields,
 		    .defaults = &defaults,
 		    .options_size = sizeof(defaults) },

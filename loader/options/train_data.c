@@ -88,12 +88,29 @@ int train_data_open(const struct train_options *o, const struct train_choice *c,
 	return format_open(&q, ret, ret_how, err);
 }
 
+/* Null: samples are no tokens. */
+static json_t *tokens_json(const struct dataset *d)
+{
+	static const char *const from[TOKENS_N_FROM] = {
+		[TOKENS_BY_DEFAULT] = "default",
+		[TOKENS_BY_OPTION] = "option",
+		[TOKENS_BY_INDEX] = "index",
+		[TOKENS_BY_HEADER] = "header",
+	};
+
+	return d->token_bytes ? json_pack("{s:I, s:s}", "bytes",
+					  (json_int_t)d->token_bytes, "from",
+					  from[d->token_from])
+			      : json_null();
+}
+
 json_t *train_data_json(const struct dataset *d,
 			const struct format_result *how)
 {
 	if (!how->format)
 		return json_null();
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o?, s:o}",
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o?, s:o, "
+			 "s:o}",
 			 "format", how->format->plugin.name, "samples",
 			 (json_int_t)d->n, "classes", (json_int_t)d->n_classes,
 			 "bytes", (json_int_t)d->bytes, "shards",
@@ -101,5 +118,6 @@ json_t *train_data_json(const struct dataset *d,
 			 (json_int_t)d->n_groups, "list_s",
 			 (double)how->list_ns / (double)NS_PER_S, "from_index",
 			 how->from_index, "index", json_bytes(how->index),
-			 "notes", notes_json(&d->notes));
+			 "notes", notes_json(&d->notes), "tokens",
+			 tokens_json(d));
 }

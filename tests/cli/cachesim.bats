@@ -61,37 +61,38 @@ for e in range(6):
 	cp t.bin t
 	gpemu-cachesim --trace t --trace-format bin -c 100%,15 -e 3 >any
 	[ "$(wc -l <csv)" -gt 20 ]
-	cmp csv bin
-	cmp csv any
+	cmp <(head -n -1 csv) <(head -n -1 bin)
+	cmp <(head -n -1 csv) <(head -n -1 any)
+	[ "$(tail -n 1 any)" = "Read t as oracleGeneral: 4 requests of 4 records in 3 s" ]
 }
 
 @test "a malformed csv says where" {
 	printf 'time,id,size\n1,5,10\n2,6,ten\n' >t.csv
 	run -1 gpemu-cachesim --trace t.csv
 	one_line
-	[[ "$output" == *"t.csv:3: 'ten' is not a size in bytes" ]]
+	[[ "$output" == *"t.csv:3:5: 'ten' is not a size in bytes" ]]
 	printf '1,5,10\n2,6\n' >t.csv
 	run -1 gpemu-cachesim --trace t.csv
 	one_line
-	[[ "$output" == *"t.csv:2: 2 columns where 3 are needed"* ]]
+	[[ "$output" == *"t.csv:2:1: 2 columns, and size is column 3" ]]
 	printf 'time,id,bytes\n1,5,10\n' >t.csv
 	run -1 gpemu-cachesim --trace t.csv
-	[[ "$output" == *"t.csv:1: no column 'size' in the header" ]]
+	[[ "$output" == *"t.csv:1:1: no column 'size' in the header: say"* ]]
 	printf '1,,10\n' >t.csv
 	run -1 gpemu-cachesim --trace t.csv
-	[[ "$output" == *"t.csv:1: empty id" ]]
+	[[ "$output" == *"t.csv:1:3: empty id" ]]
 	printf '1,2,-10\n' >t.csv
 	run -1 gpemu-cachesim --trace t.csv
-	[[ "$output" == *"t.csv:1: '-10' is not a size in bytes" ]]
+	[[ "$output" == *"t.csv:1:5: '-10' is not a size in bytes" ]]
 	printf '1,2,99999999999999999999\n' >t.csv
 	run -1 gpemu-cachesim --trace t.csv
-	[[ "$output" == *"t.csv:1: '99999999999999999999' is not a size"* ]]
+	[[ "$output" == *"t.csv:1:5: '99999999999999999999' is not a size"* ]]
 	: >t.csv
 	run -1 gpemu-cachesim --trace t.csv
 	[[ "$output" == *"t.csv: empty" ]]
 	printf 'time,id,size\n' >t.csv
 	run -1 gpemu-cachesim --trace t.csv
-	[[ "$output" == *"t.csv: contains no requests" ]]
+	[[ "$output" == *"t.csv: contains no requests: of 0 records "* ]]
 }
 
 @test "a malformed binary trace says where" {
@@ -145,7 +146,7 @@ for e in range(6):
 	[[ "$output" == *"none.csv: No such file or directory" ]]
 	echo 1,2,3 >none
 	run -1 gpemu-cachesim --trace none
-	[[ "$output" == *"give --trace-format"* ]]
+	[[ "$output" == *"none: its name says no layout"*"--trace-format"* ]]
 	run -1 gpemu-cachesim --dataset imagenet --files 9 --order zigzag
 	[[ "$output" == *"(known: shuffle sequential replacement)" ]]
 	mkdir empty
@@ -153,10 +154,156 @@ for e in range(6):
 	[[ "$output" == *"empty: contains no files" ]]
 }
 
-@test "a trace in a pipe is refused and does not block" {
+# reads TRACE=NUMBERS...: requests, objects, bytes and hits of each, with a
+# cache for all of it; standard input is that of this function
+reads() {
+	python3 -c 'import json, os, subprocess, sys
+for case in sys.argv[1:]:
+    trace, _, numbers = case.rpartition("=")
+    if trace[0] == "-":
+        os.lseek(0, 0, 0)
+    out = subprocess.run(["gpemu-cachesim", "-p", "lru", "-c", "100%", "-j", "1",
+                          "--json", "-", "--trace", trace],
+                         stdout=subprocess.PIPE, close_fds=False).stdout
+    j = json.loads(out)
+    t = j["trace"]
+    is_ = [t["read"]["requests"], t["objects"], t["bytes"],
+           j["results"][0]["epochs"][0]["hits"]]
+    assert is_ == [int(x) for x in numbers.split(",")], (case, is_, t)' "$@"
+}
+
+# read_as TRACE EXPRESSION...: conditions on what was read, as r
+read_as() {
+	gpemu-cachesim -p lru -c 100% --json j --trace "$1" >out
+	python3 -c 'import json, sys
+r = json.load(open("j"))["trace"]["read"]
+for x in sys.argv[1:]:
+    assert eval(x), (x, r)' "${@:2}"
+}
+
+@test "csv as others write it: order mark, CRLF, blanks, quotes, comments" {
+	printf '\xef\xbb\xbfid,size\na,10\nb,20\na,10\n' >mark.csv
+	printf 'time,id,size\r\n0,a,10\r\n1,b,20\r\n2,a,10\r\n' >crlf.csv
+	printf 'time, id, size\n0, a, 10\n1, b , 20\n2, a, 10\n' >blanks.csv
+	printf 'time,id,size\n0,"a,b",10\n1,c,"20"\n2,"a,b",10\n' >quotes.csv
+	printf '# from\n0,a,10\n\n#\n1,b,20\n2,a,10' >comments.csv
+	printf '0.5,a,10\n1.5,b,20\n2.5,a,10\n' >fractions.csv
+	printf '0,a,0\n1,b,20\n2,a,0\n' >zero
+	printf '0,a,5000000000\n1,b,20\n2,a,5000000000\n' >big
+	for f in *.csv; do
+		echo $f=3,2,30,1
+	done >all
+	# shellcheck disable=SC2046 # words
+	reads $(cat all) zero:csv=3,2,20,1 big:csv=3,2,5000000020,1
+	read_as comments.csv "r['left_out']['comments'] == 2" "r['span_s'] == 2"
+	[[ $(tail -n 1 out) == \
+		"Read comments.csv as csv (time=1,key=2,size=3): 3 requests of 3 records in 2 s; left out: 2 lines of comment" ]]
+	read_as mark.csv "r['columns'] == 'key=1,size=2'" "r['header']" \
+		"r['layout'] == 'csv'" "r['file'] == 'mark.csv'"
+	printf '0,"a,10\n' >open.csv
+	run -1 gpemu-cachesim --trace open.csv
+	[[ $output == *"open.csv:1:3: a quote that does not end" ]]
+}
+
+@test "csv with other columns: refused with what to write, or as the options say" {
+	printf '%s\n' op_time,key,key_size,op,op_count,size,cache_hits,ttl \
+		1,9x,5,GET,1,100,0,0 2,8x,5,SET,1,90,0,0 4,9x,5,GET,1,100,0,0 >m.csv
+	tail -n +2 m.csv | tee bare.csv | tr , ';' >semicolon
+	cp bare.csv "a:b=c"
+	reads m.csv:key=key,size=size=3,2,190,1 m.csv:key=2,size=6=3,2,190,1 \
+		bare.csv:key=2,size=3+6=3,2,200,1 "a:b=c:key=2,size=6=3,2,190,1" \
+		m.csv:key=key,size=size,op=op,ops=get,gets=2,1,100,1 \
+		semicolon:key=2,size=6,delimiter=semicolon=3,2,190,1
+	read_as m.csv:key=key,size=size,op=op,ops=get,gets,time=op_time,unit=ms \
+		"r['left_out'] == {'other_operations': 1, 'unsized': 0, 'comments': 0}" \
+		"r['span_s'] == .003" "r['requests'] == 2" "r['records'] == 3"
+	while read -r trace why; do
+		run -1 gpemu-cachesim --trace "$trace"
+		one_line
+		echo "expected: $why"
+		[[ $output == *"$why"* ]]
+	done <<-'END'
+		m.csv m.csv:1:1: no column 'id' in the header: say which is which, as in FILE:key=NAME,size=NAME
+		bare.csv bare.csv:1:1: 8 columns and no header: say which is which, as in FILE:time=1,key=2,size=4
+		m.csv:key=who,size=size m.csv:1:1: no column 'who' in the header
+		m.csv:key=2 size=COLUMN is missing
+		m.csv:key=2,size=6,op=op op=COLUMN and ops=NAME,... need each other
+		m.csv:key=2,size=6,header=off m.csv:1:34: 'size' is not a size
+		m.csv:key=2,size=6,unit=h unit: unknown word 'h' (known: s ms us ns 100ns)
+		m.csv:key=2,size=99 m.csv:1:1: no column 99: they are 1 to 32
+		m.csv:kye=2 unknown option 'kye' (known: time key size
+		m.csv:mrs unknown trace layout 'mrs' (known: mount csv
+		m.csv:mrs:op=2 unknown trace layout 'mrs' (known: mount csv
+		m.csv:msr m.csv: contains no requests: of 4 records 4 are of other
+	END
+	run -1 gpemu-cachesim --trace m.csv:msr --trace-format ibm
+	[[ $output == *"its layout is given twice"* ]]
+}
+
+@test "layouts: Twitter, MSR Cambridge, IBM's object store" {
+	# a get that missed there, and a set
+	printf '%s\n' 0,yDqF:3q:1AbCdE,17,27,1,get,0 1,zzq,3,40,2,get,0 \
+		2,yDqF:3q:1AbCdE,17,27,1,get,0 | tee t.csv >u.csv
+	printf '%s\n' 3,new,3,0,1,get,0 4,new,3,9,1,set,60 5,new,3,9,1,gets,0 >>u.csv
+	# 7 blocks, a write, 1 of the 7, and the same offset of another disk
+	printf '%s\n' 128166372003061629,usr,0,Read,7014609920,24576,41286 \
+		128166372016382155,usr,0,Write,1317441536,8192,1963 \
+		128166372026382245,usr,0,Read,7014612000,96,1963 \
+		128166372026382245,usr,1,Read,7014612000,96,1963 >m.csv
+	printf '%s\n' '1219008 REST.PUT.OBJECT 8d4fcda3d675bac9 1056' \
+		'1221974 REST.HEAD.OBJECT 39d177fb735ac5df 528' \
+		'1232488 REST.GET.OBJECT 95d363d3fbdc0b03 1168 0 1167' \
+		'1234545 REST.GET.OBJECT bfc07f9981aa6a5a 528 0 527' \
+		'1234546 REST.GET.OBJECT 95d363d3fbdc0b03' \
+		'1256488 REST.GET.OBJECT bfc07f9981aa6a5a 528 0 99' >ibm
+	reads t.csv:twitter=3,2,87,1 u.csv:twitter=4,3,99,1 \
+		u.csv:twitter:ops=get,gets,set=5,3,99,2 \
+		m.csv:msr=9,8,32768,1 m.csv:msr:block=64K=3,2,131072,1 \
+		m.csv:msr:ops=Read,Write=11,10,40960,1 ibm:ibm=3,2,1696,1
+	read_as u.csv:twitter "r['columns'] == 'time=1,key=2,size=3+4,op=6'" \
+		"r['left_out'] == {'other_operations': 1, 'unsized': 1, 'comments': 0}"
+	read_as m.csv:msr "abs(r['span_s'] - 2.3321) < .0001" "r['records'] == 4"
+	read_as ibm:ibm "r['span_s'] == 24" \
+		"r['left_out'] == {'other_operations': 2, 'unsized': 1, 'comments': 0}"
+	printf '1,usr,0,Read,0,274877906944,1\n' >huge.csv
+	run -1 gpemu-cachesim --trace huge.csv:msr
+	[[ $output == *"huge.csv:1:14: more than 65536 blocks at once" ]]
+	run -0 gpemu-cachesim --list layout
+	[[ $output == *twitter*msr*ibm* ]]
+}
+
+@test "a trace in a pipe, compressed by zstd, or named as libCacheSim does" {
+	command -v zstd >/dev/null || skip "zstd is not installed"
+	records 0,1,10,2 1,2,20,-1 2,1,10,-1 >t.oracleGeneral
+	cp t.oracleGeneral t.oracleGeneral.bin
+	zstd -q t.oracleGeneral.bin
+	# two frames, and a name that says nothing
+	{ head -c 30 t.oracleGeneral | zstd -c; tail -c +31 t.oracleGeneral |
+		zstd -c; } >two
+	reads {t.oracleGeneral,t.oracleGeneral.bin,t.oracleGeneral.bin.zst,two:bin}=3,2,30,1 \
+		{-:bin,-:oracleGeneral}=3,2,30,1 <t.oracleGeneral
 	mkfifo pipe
-	run -1 timeout 60 gpemu-cachesim --trace pipe
-	[[ "$output" == *"pipe: not a regular file" ]]
+	cat two >pipe 3>&- &
+	read_as pipe:oracleGeneral "r['compression'] == 'zstd'" "r['requests'] == 3"
+	wait
+	# lines that the window cuts
+	python3 -c '
+for i in range(60000):
+    print(f"{i},{i % 1000},{i % 1000 + 1},{chr(97 + i % 26) * (i % 60)}")' >long.csv
+	zstd -q long.csv
+	for f in long.csv long.csv.zst; do
+		reads -:time=1,key=2,size=3=60000,1000,500500,59000 <$f
+	done
+	read_as <(cat long.csv):key=2,size=3 "r['requests'] == 60000" \
+		"r['compression'] is None"
+	run -1 gpemu-cachesim --trace - <t.oracleGeneral
+	[[ $output == *"-: its name says no layout: write -:LAYOUT"* ]]
+	head -c 40 two >cut
+	run -1 gpemu-cachesim --trace cut:bin
+	[[ $output == *"cut: zstd: truncated" ]]
+	gzip -c t.oracleGeneral >t.gz
+	run -1 gpemu-cachesim --trace t.gz:bin
+	[[ $output == *"t.gz: compressed by gzip, which is not read: zcat FILE | "* ]]
 }
 
 @test "results do not depend on the number of threads" {

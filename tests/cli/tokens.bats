@@ -177,6 +177,49 @@ null() {
 	[[ $output == *"its .idx: byte 26: more documents than the file has room for"* ]]
 }
 
+@test "shards of llm.c: the header is no tokens, and has their width" {
+	mkdir "$TMP/gpt2" "$TMP/llama3" "$TMP/both"
+	python3 - "$TMP" <<-'PY'
+		import struct, sys
+		def shard(path, magic, version, code, ids):
+		    open(sys.argv[1] + path, 'wb').write(
+		        struct.pack('<3i', magic, version, len(ids)) + bytes(1012) +
+		        struct.pack('<%d%s' % (len(ids), code), *ids))
+		ids = [i * 7919 % 50257 for i in range(10001)]
+		shard('/gpt2/fineweb_train_000001.bin', 20240520, 1, 'H', ids)
+		shard('/llama3/tinystories_train.bin', 20240801, 7, 'I', ids)
+		shard('/both/a.bin', 20240520, 1, 'H', ids)
+		open(sys.argv[1] + '/both/b.bin', 'wb').write(struct.pack('<10001H', *ids))
+		# ids of four bytes, which nothing says
+		open(sys.argv[1] + '/raw.bin', 'wb').write(struct.pack('<10001I', *ids))
+	PY
+	train() { # DATA FORMAT-OPTIONS
+		"$TRAIN" --data "$TMP/$1" --format "tokens:sequence_length=1024$2" \
+			--prep tokens:sequence_length=1024 --gpu h100 -b 4 \
+			--model gpt2_large:seq1024 --order sequential --progress off \
+			--time-scale 0.001 --json "$JSON"
+	}
+	train gpt2
+	check "j['dataset']['samples'] == e['samples'] == 9" \
+		"j['dataset']['tokens'] == {'bytes': 2, 'from': 'header'}" \
+		"e['bytes'] == 9 * 2050"
+	train llama3
+	check "j['dataset']['samples'] == e['samples'] == 9" \
+		"j['dataset']['tokens'] == {'bytes': 4, 'from': 'header'}" \
+		"e['bytes'] == 9 * 4100"
+	run -1 train both
+	[[ $output == *"a.bin has a header before its tokens, b.bin has none" ]]
+	run -1 train raw.bin
+	[[ $output == *"raw.bin: its tokens look like four bytes each"*"token_bytes=4"* ]]
+	run -1 train raw.bin ,token_bytes=4,vocabulary=50000
+	[[ $output == *"raw.bin: token "*" in a vocabulary of 50000" ]]
+	train raw.bin ,token_bytes=4,vocabulary=50257
+	check "j['dataset']['tokens'] == {'bytes': 4, 'from': 'option'}"
+	printf x >>"$TMP/gpt2/fineweb_train_000001.bin"
+	run -1 train gpt2
+	[[ $output == *"header counts 10001 tokens of 2 bytes, and 20003 bytes follow it" ]]
+}
+
 @test "--sequence-length chooses format, transforms and the model's variant" {
 	mkdir "$TMP/data"
 	head -c 8196 /dev/zero >"$TMP/data/train.bin" # 8 windows of 512, a label, a token

@@ -23,9 +23,9 @@ static void check_part(const struct part *p, uint64_t size)
 	}
 }
 
-/* `choice`: with options of its own, for every other input. */
-static void scan_shard(const struct format_ops *f, const char *choice,
-		       const uint8_t *data, size_t n)
+/* `choice`: the format, with options. */
+static inline void scan_choice(const struct format_ops *f, const char *choice,
+			       const uint8_t *data, size_t n)
 {
 	const struct plugin *const table[] = { &f->plugin, NULL };
 	struct plugin_choice c;
@@ -34,11 +34,10 @@ static void scan_shard(const struct format_ops *f, const char *choice,
 	struct peek p;
 	int r;
 
-	f->looks(data, n < FORMAT_HEAD ? n : FORMAT_HEAD);
+	if (f->looks)
+		f->looks(data, n < FORMAT_HEAD ? n : FORMAT_HEAD);
 	peek_init_memory(&p, data, n);
-	/* all formats have defaults */
-	PROMISED(plugin_choose(table, "format", n % 2 ? choice : f->plugin.name,
-			       &c, &err) == 0);
+	PROMISED(plugin_choose(table, "format", choice, &c, &err) == 0);
 	r = f->scan(&p, c.options, &part, &err);
 	plugin_choice_fini(&c);
 	PROMISED(r == 0 || (r < 0 && err.text[0]));
@@ -46,6 +45,14 @@ static void scan_shard(const struct format_ops *f, const char *choice,
 	for (size_t i = 0; i < part.notes.n; i++)
 		PROMISED(note_is_valid(&part.notes.note[i]));
 	part_fini(&part);
+}
+
+/* `choice`: with options of its own, for every other input. */
+static inline void scan_shard(const struct format_ops *f, const char *choice,
+			      const uint8_t *data, size_t n)
+{
+	/* all formats have defaults */
+	scan_choice(f, n % 2 ? choice : f->plugin.name, data, n);
 }
 
 #endif

@@ -61,7 +61,7 @@ static inline void drop(struct bytes *b)
 static inline int scan_with(const struct format_ops *f, const struct bytes *b,
 			    const void *o, struct part *ret, struct err *err)
 {
-	uint8_t *own = malloc(b->n ? b->n : 1);
+	uint8_t *own = calloc(b->n ? b->n : 1, 1);
 	struct peek p;
 	int r;
 

@@ -8,6 +8,7 @@
 
 #include "common/conf/plugin_choice.h"
 #include "loader/dataset/detect.h"
+#include "loader/format/token_width.h"
 #include "loader/prep/prep.h"
 
 extern const struct format_ops format_tokens;
@@ -394,8 +395,8 @@ static void files_have_tokens_of_one_size(void **state)
 	put(f.fd, "t.idx", &x);
 	assert_int_equal(list(&f, "tokens:sequence_length=2", &d, &err),
 			 -EINVAL);
-	assert_non_null(strstr(err.text, "t.bin: tokens of 4 bytes, in the "
-					 "files before of 2"));
+	assert_non_null(
+		strstr(err.text, "t.bin: tokens of 4 bytes, in s.bin of 2"));
 	dataset_close(&d);
 	unlinkat(f.fd, "s.bin", 0);
 	folder_remove(&f);
@@ -456,6 +457,185 @@ static void auto_never_chooses_them(void **state)
 	detect_name(&names, "t.bin");
 	assert_int_equal(detect_format(&names, &shards, NULL), 0);
 	assert_null(shards);
+}
+
+/* --- headers, widths, vocabularies ---------------------------------------- */
+
+/* llm.c's: 256 int32, then n tokens. */
+static struct bytes with_header(uint32_t magic, uint32_t version, uint32_t n,
+				unsigned each)
+{
+	struct bytes b = { 0 };
+
+	add_le(&b, magic, 4);
+	add_le(&b, version, 4);
+	add_le(&b, n, 4);
+	add_zeros(&b, 500);
+	add_zeros(&b, 512);
+	for (uint32_t i = 0; i < n; i++)
+		add_le(&b, each == 4 ? 128000 - i : i, each);
+	return b;
+}
+
+static void a_header_is_skipped_and_has_the_width(void **state)
+{
+	static const struct {
+		uint32_t magic, version, bytes;
+	} all[] = { { 20240520, 1, 2 }, { 20240801, 7, 4 } };
+	struct plugin_choice c =
+		choose(format_table, "tokens:sequence_length=10");
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		struct bytes b = with_header(all[i].magic, all[i].version, 91,
+					     all[i].bytes);
+		struct err err;
+		struct part p;
+
+		if (scan_with(&format_tokens, &b, c.options, &p, &err) < 0)
+			fail_msg("%s", err.text);
+		assert_int_equal(p.n, 9);
+		assert_int_equal(p.token_bytes, all[i].bytes);
+		assert_int_equal(p.token_from, TOKENS_BY_HEADER);
+		for (size_t k = 0; k < p.n; k++) {
+			assert_int_equal(p.sample[k].offset,
+					 1024 + 10 * k * all[i].bytes);
+			assert_int_equal(p.sample[k].size, 11 * all[i].bytes);
+		}
+		part_fini(&p);
+		drop(&b);
+	}
+	plugin_choice_fini(&c);
+}
+
+static void what_is_no_stream_of_tokens_is_refused(void **state)
+{
+	static const struct {
+		uint32_t magic, version;
+		int cut;
+		const char *format, *why;
+	} all[] = {
+		{ 20240520, 2, 0, "tokens",
+		  "its header (llm.c, tokens of GPT-2) has version 2, not 1" },
+		{ 20240520, 1, 1, "tokens",
+		  "its header counts 9 tokens of 2 bytes, and 17 bytes "
+		  "follow" },
+		{ 20240520, 1, 2, "tokens", "9 tokens of 2 bytes, and 16 byt" },
+		{ 20240520, 1, -2, "tokens", "9 tokens of 2 bytes, and 20 by" },
+		{ 20240522, 1, 0, "tokens", "a file of llm.c with an evaluat" },
+		{ 20240520, 1, 0, "tokens:token_bytes=4",
+		  "tokens of 2 bytes, not token_bytes=4" },
+		{ 20240520, 1, 0, "tokens:vocabulary=8",
+		  "token 8 is 8, in a vocabulary of 8" },
+		{ 20240520, 1, 0, "tokens:vocabulary=65537",
+		  "a vocabulary of 65537 does not fit tokens of 2 bytes" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		struct bytes b =
+			with_header(all[i].magic, all[i].version, 9, 2);
+		struct plugin_choice c = choose(format_table, all[i].format);
+		struct err err;
+		struct part p;
+
+		if (all[i].cut < 0)
+			add_zeros(&b, (size_t)-all[i].cut);
+		else
+			b.n -= (size_t)all[i].cut;
+		assert_int_equal(scan_with(&format_tokens, &b, c.options, &p,
+					   &err),
+				 -EINVAL);
+		if (!strstr(err.text, all[i].why))
+			fail_msg("'%s', not '%s'", err.text, all[i].why);
+		part_fini(&p);
+		plugin_choice_fini(&c);
+		drop(&b);
+	}
+}
+
+/* Without header, index and option. */
+static void four_bytes_are_not_read_as_two(void **state)
+{
+	struct bytes four = { 0 }, characters = { 0 };
+	struct err err;
+	struct part p;
+
+	(void)state;
+	for (unsigned i = 0; i < 200; i++) {
+		add_le(&four, 1000 * i, 4);
+		add_le(&characters, i % 65, 2);
+	}
+	assert_int_equal(scan_with(&format_tokens, &four, NULL, &p, &err),
+			 -EINVAL);
+	assert_non_null(strstr(err.text, "look like four bytes each"));
+	part_fini(&p);
+	assert_int_equal(scan_with(&format_tokens, &characters, NULL, &p, &err),
+			 0);
+	part_fini(&p);
+	drop(&four);
+	drop(&characters);
+}
+
+static void shards_with_and_without_header_are_named(void **state)
+{
+	struct folder f = folder_new();
+	struct bytes b = with_header(20240520, 1, 20, 2), bare = tokens(20, 2);
+	struct dataset d;
+	struct err err;
+
+	(void)state;
+	put(f.fd, "s.bin", &b);
+	put(f.fd, "t.bin", &bare);
+	assert_int_equal(list(&f, "tokens:sequence_length=2", &d, &err),
+			 -EINVAL);
+	assert_non_null(strstr(err.text, "s.bin has a header before its "
+					 "tokens, t.bin has none"));
+	dataset_close(&d);
+	unlinkat(f.fd, "s.bin", 0);
+	folder_remove(&f);
+}
+
+static void nanogpts_meta_has_the_vocabulary(void **state)
+{
+	/* pickle.dumps({"vocab_size": N}) of protocols 4, 4, 2; of a text */
+	static const struct {
+		const char *text;
+		size_t n;
+		uint64_t vocabulary;
+		int r;
+	} all[] = {
+#define PICKLE(s) s, sizeof(s) - 1
+		{ PICKLE("\x80\x04}\x94\x8c\nvocab_size\x94KAs."), 65, 0 },
+		{ PICKLE("\x80\x04}\x94\x8c\nvocab_size\x94K\x05s."), 5,
+		  -EINVAL },
+		{ PICKLE("\x80\x02}q\0X\n\0\0\0vocab_sizeq\1J\xc5\x87\1\0s."),
+		  100293, -EINVAL },
+		{ PICKLE("vocab_size"), 0, 0 },
+		{ PICKLE("vocab_size\x94M\1"), 0, 0 },
+	};
+	struct folder f = folder_new();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		struct bytes b = tokens(20, 2), meta = { 0 };
+		struct dataset d;
+		struct err err;
+
+		assert_int_equal(
+			token_pickled_vocabulary((const uint8_t *)all[i].text,
+						 all[i].n),
+			all[i].vocabulary);
+		add(&meta, all[i].text, all[i].n);
+		put(f.fd, "t.bin", &b);
+		put(f.fd, "meta.pkl", &meta);
+		assert_int_equal(list(&f, "tokens:sequence_length=2", &d, &err),
+				 all[i].r);
+		assert_non_null(strstr(err.text, all[i].r ? "vocabulary" : ""));
+		dataset_close(&d);
+	}
+	unlinkat(f.fd, "meta.pkl", 0);
+	folder_remove(&f);
 }
 
 /* --- transforms ----------------------------------------------------------- */
@@ -530,6 +710,11 @@ int main(void)
 		cmocka_unit_test(files_have_tokens_of_one_size),
 		cmocka_unit_test(a_changed_idx_is_read_again),
 		cmocka_unit_test(auto_never_chooses_them),
+		cmocka_unit_test(a_header_is_skipped_and_has_the_width),
+		cmocka_unit_test(what_is_no_stream_of_tokens_is_refused),
+		cmocka_unit_test(four_bytes_are_not_read_as_two),
+		cmocka_unit_test(shards_with_and_without_header_are_named),
+		cmocka_unit_test(nanogpts_meta_has_the_vocabulary),
 		cmocka_unit_test(rows_are_inputs_and_labels),
 	};
 

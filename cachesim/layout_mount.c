@@ -8,8 +8,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/text/rows.h"
 #include "common/util.h"
-#include "cachesim/cachesim_private.h"
+#include "cachesim/layout.h"
 #include "fs/server/object.h"
 #include "fs/layer/trace.h"
 
@@ -17,7 +18,7 @@
  * a few bytes can request to 256 MiB, half as much again while it grows */
 enum { MOST_FILES = 1 << 25 };
 
-enum column { OP = 1, ID = 2, SIZE = 3, SEQ = 6, FILE_SIZE = 11 };
+enum column { TIME = 0, OP = 1, ID = 2, SIZE = 3, SEQ = 6, FILE_SIZE = 11 };
 
 struct seen {
 	uint64_t seq, key, bytes, file_bytes;
@@ -137,13 +138,18 @@ static int record(struct mount_trace *m, const char *line, const char *end)
 {
 	struct rows_field f[ROWS_COLUMNS_MAX];
 	struct seen s = { 0 };
+	double time;
 	int op, r;
 
 	if (rows_split(line, end, f) != TRACE_N_COLUMNS)
 		return bad(m,
 			   "its columns differ from those of a gpemu-fs trace");
-	if (!f[SEQ].n)
+	if (rows_double(&f[TIME], &time))
+		sim_read_time(&m->t->read, time);
+	if (!f[SEQ].n) {
+		m->t->read.other_ops++;
 		return 0;
+	}
 	op = op_of(&f[OP]);
 	if (op < 0)
 		return bad(m, "an unknown operation");
@@ -161,22 +167,23 @@ static int record(struct mount_trace *m, const char *line, const char *end)
 	return r;
 }
 
-static int read_lines(struct mount_trace *m, const char *p, const char *end)
+static int read_lines(struct mount_trace *m, struct sim_input *in)
 {
+	const char *line, *end;
 	bool first_head = false;
-	int r = 0;
+	int r;
 
-	for (m->line = 1; r == 0 && p < end; m->line++) {
-		const char *eol = memchr(p, '\n', (size_t)(end - p));
-		const char *line = p;
-
-		eol = eol ? eol : end;
-		p = eol + 1;
-		if (line == eol || (begins(line, eol, TRACE_COLUMNS) &&
-				    eol - line == strlen(TRACE_COLUMNS)))
+	while ((r = sim_input_line(in, &line, &end)) > 0) {
+		m->line++;
+		if (line == end || (begins(line, end, TRACE_COLUMNS) &&
+				    end - line == strlen(TRACE_COLUMNS)))
 			continue;
-		r = *line == '#' ? comment(m, line, eol, &first_head)
-				 : record(m, line, eol);
+		m->t->read.comments += *line == '#';
+		m->t->read.records += *line != '#';
+		r = *line == '#' ? comment(m, line, end, &first_head)
+				 : record(m, line, end);
+		if (r < 0)
+			return r;
 	}
 	return r;
 }
@@ -257,19 +264,32 @@ static int replay_order(struct mount_trace *m)
 	return r;
 }
 
-int sim_trace_parse_mount(const char *bytes, size_t n, const char *name,
-			  struct sim_trace *t, struct err *err)
+static int read_all(struct sim_input *in, const void *options,
+		    struct sim_trace *t, struct err *err)
 {
-	struct mount_trace m = { .name = name, .t = t, .err = err };
-	int r = read_lines(&m, bytes, bytes + n);
+	struct mount_trace m = { .name = in->name, .t = t, .err = err };
+	int r = read_lines(&m, in);
 
+	(void)options;
 	if (r == 0 && !t->n_files)
 		r = err_set(err, -EINVAL,
 			    "%s: its header lacks the sizes of the files",
-			    name);
+			    in->name);
 	t->max_object_bytes = OBJECT_EXTENT;
 	if (r == 0)
 		r = replay_order(&m);
 	free(m.seen);
-	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
+	return r;
 }
+
+static bool looks(const char *head, size_t n)
+{
+	return begins(head, head + n, TRACE_MAGIC);
+}
+
+const struct layout_ops layout_mount = {
+	.plugin = { .name = "mount",
+		    .summary = "what gpemu-fs --trace writes" },
+	.looks = looks,
+	.read = read_all,
+};
