@@ -150,7 +150,8 @@ GPEMU_API const struct gpemu_info *gpemu_info(const struct gpemu *g);
  * sample that could not be used is left out or replaced (bad_samples); if it
  * stays, it has an `error`, and its data are zeros:
  * -ESTALE: its size changed since the dataset was listed; -EBADMSG: not a
- * complete image; -4000 and beyond: another reason; others as open(2) and read(2).
+ * complete image; -4000 and beyond: another reason; others as open(2) and
+ * read(2).
  */
 struct gpemu_sample {
 	const void *data;

@@ -11,7 +11,7 @@
  *	24	recipe: a hash of the format and its options; counts
  *	...	path, size, offset, label, container, group: as in struct
  *		dataset; origins; notes; names. Each begins at a multiple of 8;
- *those of containers only if there are any.
+ *		those of containers only if there are any.
  *
  * The index does not say whether the dataset is unchanged. Formats check that
  * (format_ops.unchanged; for shards by size, time of change and inode).

@@ -11,7 +11,7 @@
  *
  * A record that is a tf.train.Example is the image of one of its features, with
  * the label of another: the options name them, or the usual names are tried.
- *Any other record is a sample as a whole, without a label.
+ * Any other record is a sample as a whole, without a label.
  */
 #include "loader/dataset/format.h"
 

@@ -9,7 +9,8 @@
  *
  *	 7  type command steps_arg data_dir STEPS ARRIVAL SCALE
  *	10  type command folder steps_arg data_dir STEPS SCALE weight SLO
- *ARRIVAL 11  type command folder steps_arg data_dir STEPS SCALE MODE weight SLO
+ *	    ARRIVAL
+ *	11  type command folder steps_arg data_dir STEPS SCALE MODE weight SLO
  *	    ARRIVAL
  *	12  type command folder steps_arg data_dir STEPS SCALE MODE weight SLO
  *	    duration ARRIVAL

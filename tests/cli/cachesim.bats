@@ -284,8 +284,9 @@ for x in sys.argv[1:]:
 		{-:bin,-:oracleGeneral}=3,2,30,1 <t.oracleGeneral
 	mkfifo pipe
 	cat two >pipe 3>&- &
+	pid=$!
 	read_as pipe:oracleGeneral "r['compression'] == 'zstd'" "r['requests'] == 3"
-	wait
+	wait $pid
 	# lines that the window cuts
 	python3 -c '
 for i in range(60000):
