@@ -21,7 +21,8 @@ static size_t size_of(unsigned i)
 
 void lib_path(unsigned i, char path[96])
 {
-	snprintf(path, 96, "%s/%c/%02u", lib_dir, i < LIB_N / 2 ? 'a' : 'b', i);
+	snprintf(path, 96, "%s/%c/%02u.jpg", lib_dir, i < LIB_N / 2 ? 'a' : 'b',
+		 i);
 }
 
 void lib_mend_data(void)

@@ -300,7 +300,7 @@ static void errors_say_where(void **state)
 		{ "name: w\nquestion: q\ndataset: {synth: unet3d, fils: 3}\n",
 		  "w.yaml:3:26: fils: synth goes only with files, classes, "
 		  "seed, "
-		  "content and scale" },
+		  "content, scale, size and size_sd" },
 		{ HEAD "rules: {au: 7M}\n", "w.yaml:4:13: au is a share: 90%" },
 		{ HEAD "axes: {train.time_scale: [1]}\n",
 		  "w.yaml:4:8: train.time_scale: gpemu-run itself sets this" },
