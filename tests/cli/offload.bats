@@ -55,8 +55,11 @@ load service
 	# 200 batches; 2 cores prepare 500 samples/s, far less than the GPU takes
 	mkdir many
 	for ((i = 0; i < 1600; i++)); do echo $i >"many/$i"; done
-	echo '{name: p, source: test, verified: false, sample: {kind: const, value: 4ms}}' >p.yaml
-	auto=(--data many --prep emulated --prep-profile p.yaml --image-size 8
+	# workers know transforms by name
+	cp -r "$BATS_TEST_DIRNAME/../../profiles" .
+	echo '{name: p, source: test, verified: false, sample: {kind: const, value: 4ms}}' >profiles/prep/p.yaml
+	export GPEMU_PROFILES=$PWD/profiles
+	auto=(--data many --prep emulated --prep-profile p --image-size 8
 		--loader service:split=2 --offload auto)
 	dispatcher
 	worker 1 --cores 2
