@@ -68,10 +68,11 @@ static const struct conf_field fields[] = {
 	{ "dir", CONF_STRING, offsetof(struct options, dir), .arg = "DIR",
 	  .help = "epochs over the files of a directory" },
 	{ "trace", CONF_STRING, offsetof(struct options, trace),
-	  .arg = "FILE[:LAYOUT][:KEY=VALUE,...]",
+	  .arg = "FILE[:LAYOUT][:OPTIONS]",
 	  .help = "the requests of a trace, such as one of gpemu-fs --trace; "
-		  "may be compressed by zstd, or a pipe (-); "
-		  "--list layout has layouts and options" },
+		  "may be compressed by zstd, or standard input (-); --list "
+		  "layout prints the layouts, --list layout:csv the options, "
+		  "KEY=VALUE,..." },
 	{ "trace_format", CONF_STRING, offsetof(struct options, trace_format),
 	  .arg = "LAYOUT[:KEY=VALUE,...]",
 	  .help = "the layout apart from the file (default: by its first "

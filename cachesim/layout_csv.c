@@ -62,26 +62,26 @@ CHECK_WORD(unsized, unsized_words)
 	}
 const struct conf_field layout_csv_fields[] = {
 	COLUMN(time, "COLUMN",
-	       "of the time; a column is a number from 1, or "
-	       "its name in the header"),
-	COLUMN(key, "COLUMN[+COLUMN]", "what names an object"),
-	COLUMN(size, "COLUMN[+COLUMN]", "bytes of an object, added up"),
-	COLUMN(op, "COLUMN", "of the operation"),
+	       "column of the time: a number from 1, or its name in the "
+	       "header"),
+	COLUMN(key, "COLUMN[+COLUMN]", "columns that name an object"),
+	COLUMN(size, "COLUMN[+COLUMN]",
+	       "bytes of an object: the sum of these columns"),
+	COLUMN(op, "COLUMN", "column of the operation"),
 	COLUMN(ops, "NAME,...|all",
-	       "operations that are requests; the others "
-	       "are left out"),
+	       "operations that are requests; the others are left out"),
 	COLUMN(offset, "COLUMN",
-	       "first byte of the request in what key names: "
-	       "objects are its blocks"),
+	       "column of the first byte of a request, in the file or "
+	       "disk that key names; objects are its blocks"),
 	{ "block", CONF_SIZE, offsetof(struct layout_csv_options, block),
 	  .min = 512, .max = 1ull << 40, .arg = "SIZE",
 	  .help = "bytes of a block, with offset" },
-	CHOICE(unit, "s|ms|us|ns|100ns", "of the time"),
-	CHOICE(delimiter, "comma|space|tab|semicolon", "between columns"),
+	CHOICE(unit, "s|ms|us|ns|100ns", "unit of the time"),
+	CHOICE(delimiter, "comma|space|tab|semicolon", "separates columns"),
 	CHOICE(header, "auto|on|off", "does the first line name the columns?"),
 	CHOICE(unsized, "error|skip|zero",
 	       "a request without a size is an error, or is left out; zero: "
-	       "and so is one whose last size is 0"),
+	       "so is one whose size (of several columns: the last) is 0"),
 	{ 0 },
 };
 

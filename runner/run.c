@@ -265,6 +265,8 @@ static int import(const struct run_options *o, char **args)
 		err_set(&err, code, "%s: %s", args[1], strerror(-code));
 	else
 		code = dlio_parse(bytes, n, args[1], &d, &err);
+	if (code == 0 && d.n_notes)
+		log_warn("%s: not taken, or not as it is there:", args[1]);
 	for (size_t i = 0; code == 0 && i < d.n_notes; i++)
 		log_warn("%s:%u:%u: %s", args[1], d.notes[i].line,
 			 d.notes[i].column, d.notes[i].text);

@@ -22,8 +22,9 @@ struct options {
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
 	{ "memory", CONF_SIZE, offsetof(struct options, memory), .arg = "SIZE",
-	  .min = 0, .max = 1e15,
-	  .help = "of a GPU with this memory, otherwise the same" },
+	  .min = MIB, .max = 1e15,
+	  .help = "the GPU has this memory, such as 40G, instead of its "
+		  "profile's, and is otherwise the same" },
 	{ 0 },
 };
 
@@ -142,6 +143,25 @@ static void row(const struct gpu_profile *p, const struct gpu_model *m,
 					"origin", gpu_origin_name(c.origin)));
 }
 
+static void say_largest(const struct gpu_profile *p, const struct gpu_model *m,
+			uint64_t largest, FILE *f)
+{
+	fprintf(f, "%s on %s", m->name, p->name);
+	if (!largest)
+		fprintf(f, ": not even a batch of 1 fits into %.0f MiB\n",
+			p->memory_mib);
+	else if (m->last_is_limit && !p->resized)
+		fprintf(f,
+			": the largest batch is %" PRIu64
+			" (measured; estimated from memory: %" PRIu64 ")\n",
+			largest, gpu_profile_estimated_batch(p, m));
+	else
+		fprintf(f,
+			": the largest batch is %" PRIu64
+			" (estimated from memory)\n",
+			largest);
+}
+
 static int fit_model(const char *model, const char *gpu,
 		     const struct options *o, json_t **ret, FILE *f,
 		     struct err *err)
@@ -159,17 +179,13 @@ static int fit_model(const char *model, const char *gpu,
 		return r < 0 ? r : -ENOENT;
 	}
 	largest = gpu_profile_largest_batch(&p, m);
-	fprintf(f,
-		"%s on %s: the largest batch is %" PRIu64
-		" (%s; estimated from memory: %" PRIu64 ")\n"
-		"%6s %11s %9s %10s %7s\n",
-		m->name, p.name, largest,
-		m->last_is_limit && !p.resized ? "measured" : "estimated",
-		gpu_profile_estimated_batch(&p, m), "batch", "persistent",
-		"peak MiB", "free MiB", "% used");
+	say_largest(&p, m, largest, f);
+	fprintf(f, "%6s %11s %9s %10s %7s\n", "batch", "persistent", "peak MiB",
+		"free MiB", "% used");
 	for (uint64_t batch = 1; batch < largest; batch *= 2)
 		row(&p, m, batch, rows, f);
-	row(&p, m, largest, rows, f);
+	if (largest)
+		row(&p, m, largest, rows, f);
 	row(&p, m, largest + 1, rows, f);
 	*ret = json_pack("{s:s, s:s, s:I, s:I, s:b, s:o}", "gpu", p.name,
 			 "model", m->name, "largest_batch", (json_int_t)largest,
@@ -185,7 +201,7 @@ int profile_tool_fit(int argc, char **argv)
 {
 	static const struct cli_program program = {
 		.name = "gpemu-profile fit",
-		.args = "[MODEL] [GPU]",
+		.args = "[[MODEL] GPU]",
 		.n_optional = 2,
 		.summary = "List the batch sizes that fit into memory, next to "
 			   "the measured limits: of MODEL on GPU, of all "

@@ -36,8 +36,8 @@ static const struct conf_field fields[] = {
 		  "at least 16 MiB, which is only read" },
 	{ "space", CONF_SIZE, offsetof(struct options, space), .arg = "SIZE",
 	  .min = 0, .max = 1e15,
-	  .help = "bytes to write into the folder at most: more than the "
-		  "device's own cache (default 1G)" },
+	  .help = "bytes to write into the folder at most; choose more than "
+		  "the device's own cache has (default 1G)" },
 	{ "seconds", CONF_DOUBLE, offsetof(struct options, seconds), .arg = "S",
 	  .min = .01, .max = 3600,
 	  .help = "time of each of some 30 points (default 2)" },
@@ -121,8 +121,8 @@ static int compare(const struct storage_profile *profile,
 {
 	char text[POINT_TEXT], a[UNITS_TEXT], b[UNITS_TEXT];
 
-	printf("%-28s %10s %7s %9s %7s %9s %7s\n", "measured, and the model's",
-	       "a second", "", "p50", "", "p99", "");
+	printf("%-28s %10s %7s %9s %7s %9s %7s\n", "measured, error of profile",
+	       "ops/s", "", "p50", "", "p99", "");
 	for (size_t i = 0; i < p->n; i++) {
 		const struct point *m = &p->point[i];
 		struct point s;
@@ -223,12 +223,22 @@ static int finish(const struct options *o, const struct area *a,
 	return r;
 }
 
+static size_t n_measured(const struct points *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		n += p->point[i].n > 0;
+	return n;
+}
+
 static int run(const struct options *o, struct stop *stop, struct err *err)
 {
 	struct points points;
 	struct area area;
 	FILE *state = NULL;
 	char what[512];
+	size_t known;
 	int r;
 
 	points_all(&points, PROBE_BYTES);
@@ -237,6 +247,12 @@ static int run(const struct options *o, struct stop *stop, struct err *err)
 	r = points_resume(&points, o->state, what, &state, err);
 	if (r < 0)
 		return r;
+	known = n_measured(&points);
+	if (known)
+		fprintf(stderr,
+			"gpemu-profile measure: %zu of %zu points are taken "
+			"from %s; remove it to measure them again\n",
+			known, points.n, o->state);
 	r = area_open(o->storage, o->space, stop, &area, err);
 	if (r == 0) {
 		r = measure_all(o, &area, &points, state, stop, err);
@@ -245,6 +261,9 @@ static int run(const struct options *o, struct stop *stop, struct err *err)
 		area_close(&area);
 	}
 	fclose(state);
+	/* one without a point would only stop the next try, of another path */
+	if (r < 0 && !n_measured(&points))
+		unlink(o->state);
 	return r;
 }
 

@@ -154,8 +154,8 @@ static const struct conf_field fields[] = {
 		  "here as KEY=VALUE" },
 	{ "read_only", CONF_BOOL, offsetof(struct options, read_only),
 	  .arg = "on|off",
-	  .help = "the kernel refuses every write, also of commands into "
-		  "control (default: off)" },
+	  .help = "mount with ro: the kernel refuses every write, also "
+		  "commands to .gpemu/control (default: off)" },
 	{ "replace", CONF_BOOL, offsetof(struct options, replace),
 	  .cli_only = true,
 	  .help = "replace a gpemu-fs that is mounted there" },

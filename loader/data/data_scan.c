@@ -25,7 +25,7 @@ static int count_folder(struct scanning *w, const char *path)
 		return 0;
 	free(w->folder);
 	w->folder = strndup(path, n);
-	w->s->folders++;
+	w->s->folders += n > 0;
 	return w->folder ? 0 : -ENOMEM;
 }
 
@@ -67,6 +67,8 @@ int data_scan_read(const char *dir, struct data_scan *ret, struct err *err)
 		return err_set(err, -errno, "%s: %s", dir, strerror(errno));
 	r = walk_tree(&walk, fd, "", err);
 	free(scanning.folder);
+	if (!ret->folders)
+		ret->folders = ret->n > 0;
 	if (r < 0)
 		err_prefix(err, "%s", dir);
 	else if (ret->n)

@@ -16,7 +16,8 @@ struct data_scan_file {
 struct data_scan {
 	struct data_scan_file *files; /* sorted by path */
 	size_t n, capacity;
-	uint64_t folders; /* folders that hold files */
+	uint64_t folders; /* folders below it that hold files; 1 without any,
+			   * but with files in it */
 };
 
 /*

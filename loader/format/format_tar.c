@@ -41,7 +41,7 @@ struct sample {
 
 static const struct note_kind no_payload = {
 	"samples_without_payload",
-	"samples left out, without a member that payload= names",
+	"samples left out, without a member of --format tar:payload=EXT,...",
 };
 static const struct note_kind dotted = {
 	"members_with_dots",

@@ -42,7 +42,7 @@ int train_bad_parse(const char *text, struct train_bad *ret, struct err *err)
 	if (n - percent < sizeof(number))
 		memcpy(number, text, n - percent);
 	if (text[n])
-		sift = WORD_FIND(words, "--bad-samples", text + n + 1, err);
+		sift = WORD_FIND(words, "way", text + n + 1, err);
 	if (sift < 0)
 		return sift;
 	if (units_parse_double(number, &value) < 0 || !(value >= 0) ||
@@ -50,9 +50,8 @@ int train_bad_parse(const char *text, struct train_bad *ret, struct err *err)
 	    (!percent && value != (double)(uint32_t)value))
 		return err_set(
 			err, -EINVAL,
-			"--bad-samples '%s': a number of samples, or 0%% "
-			"to 100%% of an epoch's; then ,drop ,replace or "
-			",zeros",
+			"'%s' is not a number of samples, or 0%% to 100%% of "
+			"an epoch's, and then ,drop ,replace or ,zeros",
 			text);
 	*ret = (struct train_bad){ .part = percent ? value / 100 : -1,
 				   .n = percent ? 0 : (uint64_t)value,

@@ -127,7 +127,7 @@ const struct conf_field train_fields[] = {
 	{ FIELD("gpu", CONF_STRING, gpu), .check = check_gpu,
 	  .arg = "NAME|FILE",
 	  .help = "the GPU to emulate (default: the node's, or v100)" },
-	{ FIELD("gpu_memory", CONF_SIZE, gpu_memory), .arg = "SIZE", .min = 0,
+	{ FIELD("gpu_memory", CONF_SIZE, gpu_memory), .arg = "SIZE", .min = MIB,
 	  .max = 1e15,
 	  .help = "a GPU with this memory, otherwise the same: batches that "
 		  "fit are estimated (default: the profile's)" },

@@ -44,4 +44,21 @@ static inline int answer_fact(const struct nvml_device *d, const char *key,
 	return NVML_SUCCESS;
 }
 
+/* The same in 64 bits, rounded down: a counter does not run ahead. */
+static inline int answer_wide(const struct nvml_device *d, const char *key,
+			      double scale, unsigned long long *ret)
+{
+	double value;
+	int r = state_fact(d, key, &value);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (!ret)
+		return NVML_INVALID_ARGUMENT;
+	if (value * scale >= 1e18)
+		return NVML_NOT_SUPPORTED;
+	*ret = (unsigned long long)(value * scale);
+	return NVML_SUCCESS;
+}
+
 #endif

@@ -77,17 +77,7 @@ int nvmlDeviceGetPowerUsage(const struct nvml_device *d, unsigned *ret)
 int nvmlDeviceGetTotalEnergyConsumption(const struct nvml_device *d,
 					unsigned long long *ret)
 {
-	double joules;
-	int r = state_fact(d, "energy_j", &joules);
-
-	if (r != NVML_SUCCESS)
-		return r;
-	if (!ret)
-		return NVML_INVALID_ARGUMENT;
-	if (joules >= 1e15)
-		return NVML_NOT_SUPPORTED;
-	*ret = (unsigned long long)(1000 * joules);
-	return NVML_SUCCESS;
+	return answer_wide(d, "energy_j", 1000, ret);
 }
 
 int nvmlDeviceGetTemperature(const struct nvml_device *d, unsigned sensor,
@@ -142,20 +132,6 @@ static int reasons(const struct nvml_device *d, unsigned long long *ret)
 	return NVML_SUCCESS;
 }
 
-static int supported_reasons(const struct nvml_device *d,
-			     unsigned long long *ret)
-{
-	double mask;
-	int r = state_fact(d, "clock_reasons", &mask);
-
-	if (r != NVML_SUCCESS)
-		return r;
-	if (!ret)
-		return NVML_INVALID_ARGUMENT;
-	*ret = (unsigned long long)mask;
-	return NVML_SUCCESS;
-}
-
 int nvmlDeviceGetCurrentClocksThrottleReasons(const struct nvml_device *d,
 					      unsigned long long *ret)
 {
@@ -171,13 +147,13 @@ int nvmlDeviceGetCurrentClocksEventReasons(const struct nvml_device *d,
 int nvmlDeviceGetSupportedClocksThrottleReasons(const struct nvml_device *d,
 						unsigned long long *ret)
 {
-	return supported_reasons(d, ret);
+	return answer_wide(d, "clock_reasons", 1, ret);
 }
 
 int nvmlDeviceGetSupportedClocksEventReasons(const struct nvml_device *d,
 					     unsigned long long *ret)
 {
-	return supported_reasons(d, ret);
+	return answer_wide(d, "clock_reasons", 1, ret);
 }
 
 /* --- processes ----------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -431,6 +432,16 @@ static int note_limits(struct dlio *d, const struct conf_node *root)
 	return r;
 }
 
+/* As they are in the file. */
+static int by_place(const void *a, const void *b)
+{
+	const struct dlio_note *x = a, *y = b;
+
+	if (x->line != y->line)
+		return x->line < y->line ? -1 : 1;
+	return x->column < y->column ? -1 : x->column > y->column;
+}
+
 int dlio_parse(const char *bytes, size_t n, const char *name, struct dlio *ret,
 	       struct err *err)
 {
@@ -466,6 +477,8 @@ int dlio_parse(const char *bytes, size_t n, const char *name, struct dlio *ret,
 		code = plan_checkpoints(ret, workload);
 	if (code == 0)
 		code = note_limits(ret, workload);
+	if (ret->n_notes)
+		qsort(ret->notes, ret->n_notes, sizeof(*ret->notes), by_place);
 	return code == -ENOMEM ? err_set(err, code, "out of memory") : code;
 }
 

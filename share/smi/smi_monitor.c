@@ -197,7 +197,7 @@ static int monitor(const struct cli_program *program, const char *known,
 	if (!o.kinds)
 		r = err_set(&err, -ENOMEM, "out of memory");
 	else if (strspn(o.kinds, known) != strlen(o.kinds)) {
-		log_error("-s '%s': letters of '%s'", o.kinds, known);
+		log_error("-s '%s': choose letters of '%s'", o.kinds, known);
 		status = EXIT_STATUS_USAGE;
 	}
 	if (r == 0 && status == EXIT_STATUS_DONE)

@@ -92,7 +92,7 @@ static void show_gpus(const json_t *j, FILE *f)
 			snprintf(busy, sizeof(busy), "%6.0f %%",
 				 100 * number(g, "utilisation"));
 		row(f,
-		    " %3lld  %-24.24s %8.0fMiB / %6.0fMiB | %8s  %4lld  %5lld  "
+		    " %3lld  %-24.24s %6.0fMiB / %6.0fMiB | %8s  %4lld  %5lld  "
 		    "%7lld",
 		    whole(g, "index"), text(g, "name"),
 		    number(g, "memory_used_mib"), number(g, "memory_total_mib"),

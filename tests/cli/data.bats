@@ -33,7 +33,11 @@ make_small() {
 	"$DATA" make --files 60 "$D"
 	"$DATA" stat -d imagenet --json "$BATS_TEST_TMPDIR/s.json" "$D"
 	[ "$(field "$BATS_TEST_TMPDIR/s.json" files)" = 60 ]
+	# a file beside the classes is in none
+	touch "$D/README"
+	"$DATA" stat -d imagenet --json "$BATS_TEST_TMPDIR/r.json" "$D"
 	[ "$(field "$BATS_TEST_TMPDIR/s.json" classes)" = 6 ]
+	[ "$(field "$BATS_TEST_TMPDIR/r.json" classes)" = 6 ]
 	python3 - "$BATS_TEST_TMPDIR/s.json" <<-'EOF'
 		import json, sys
 		s = json.load(open(sys.argv[1]))

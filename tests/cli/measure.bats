@@ -232,6 +232,10 @@ stand_in() {
 	run -0 gpemu-train --loader null --model resnet50 --gpu v100 -b 88 \
 		--gpu-memory 8G --transfer blocking --max-steps 1 \
 		--time-scale .01 --extrapolate
+	run -0 gpemu-profile fit resnet50 v100 --memory 400M --json none.json
+	[[ "${lines[0]}" == *": not even a batch of 1 fits into 400 MiB" ]]
+	check none.json "[r['batch_size'] for r in j['rows']] == [1]"
+	run -2 gpemu-profile fit resnet50 v100 --memory 40
 	# 96 GiB have more than was measured
 	run -0 gpemu-profile fit v100 --memory 96G
 	[[ "$output" != *" miss"* ]]

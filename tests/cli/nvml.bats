@@ -4,6 +4,7 @@
 # of Python.
 
 bats_require_minimum_version 1.5.0
+load gpus
 load processes
 
 setup() {
@@ -14,41 +15,7 @@ setup() {
 	TMP=$(mktemp -d)
 	SOCKET=$TMP/gpud.sock
 	PIDS=()
-	# a good part of a step is its copy
-	cat >"$TMP/half.yaml" <<-'YAML'
-		name: Tesla H50-HALF
-		source: nominal
-		memory_mib: 1000
-		usable_memory: 0.9
-		sample_bytes: 1048576
-		pinned: {base_ms: 0, per_sample_ms: 50, source: nominal}
-		pin_copy: {base_ms: 0, per_sample_ms: 0, source: nominal}
-		board:
-		  brand: Tesla
-		  cores: 2560
-		  memory_bus_bits: 256
-		  power_min_w: 100
-		  power_max_w: 250
-		  clock_reasons: 511
-		  ecc: true
-		  compute_capability: 7.5
-		  power_limit_w: 210
-		  power_idle_w: 10
-		  temperature_c: 36
-		  clock_mhz: 1380
-		  memory_clock_mhz: 877
-		  pcie_generation: 3
-		  pcie_width: 16
-		  source: nominal
-		models:
-		  resnet50:
-		    parameters: 1000
-		    model_transfer_ms: 0
-		    last_batch: 64
-		    last_is_limit: false
-		    tolerance_pct: 0
-		    rows: [[64, 20, 30, 50, 100, 50]]
-	YAML
+	board "$TMP/half.yaml"
 }
 
 teardown() {

@@ -17,3 +17,10 @@
 		assert not bad, bad
 	PY
 }
+
+@test "pages: those that a manual page names are installed" {
+	cd "$BATS_TEST_DIRNAME/../../docs"
+	for page in $(grep -ohE '[a-z-]+\.md' ./*.scd | sort -u); do
+		grep -q "'$page'" meson.build || { echo "$page"; false; }
+	done
+}

@@ -4,9 +4,10 @@
 # use it or NVML.
 
 bats_require_minimum_version 1.5.0
+load gpus
 load processes
 
-# GPUtil, nvidia-ml-py and nvitop as PyPI has them, once for this user
+# GPUtil, nvidia-ml-py and nvitop, once for this user
 MONITORS=${TMPDIR:-/tmp}/gpemu-monitors-$(id -u)-1
 
 install_monitors() {
@@ -32,27 +33,8 @@ setup_file() {
 	cd "$BATS_FILE_TMPDIR"
 	mkdir bin
 	ln -s "$BUILD/gpemu-smi" bin/nvidia-smi
-	cat >half.yaml <<-'YAML'
-		name: Tesla H50-HALF
-		source: nominal
-		memory_mib: 1000
-		usable_memory: 0.9
-		sample_bytes: 1048576
-		pinned: {base_ms: 0, per_sample_ms: 50, source: nominal}
-		pin_copy: {base_ms: 0, per_sample_ms: 0, source: nominal}
-		board: {brand: Tesla, compute_capability: 7.5, cores: 2560, power_limit_w: 210,
-		  power_idle_w: 10, power_min_w: 100, power_max_w: 250, temperature_c: 36,
-		  clock_mhz: 1380, memory_clock_mhz: 877, pcie_generation: 3, pcie_width: 16,
-		  clock_reasons: 511, ecc: true, source: nominal}
-		models:
-		  resnet50:
-		    parameters: 1000
-		    model_transfer_ms: 0
-		    last_batch: 64
-		    last_is_limit: false
-		    tolerance_pct: 0
-		    rows: [[64, 20, 30, 50, 100, 50]]
-	YAML
+	board half.yaml
+	sed -i 's/memory_bus_bits: 256, //' half.yaml # what is missing is N/A
 	"$BUILD/gpemu-gpud" --gpu half.yaml --gpus 2 --socket "$SOCKET" 3>&- &
 	SERVER=$!
 	for try in {1..200}; do
@@ -81,7 +63,7 @@ setup() {
 # Python with these packages; nvidia-smi is the emulated one
 monitors() {
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "Python itself is not sanitized"
-	[ -O "$MONITORS" ] || skip "pip cannot get GPUtil, nvidia-ml-py, nvitop from PyPI"
+	[ -O "$MONITORS" ] || skip "pip cannot get GPUtil, nvidia-ml-py, nvitop"
 	GPEMU_GPU_SERVER=$SOCKET LD_LIBRARY_PATH=$BUILD/platform/nvml \
 		PATH=$BATS_FILE_TMPDIR/bin:$PATH run "$MONITORS/bin/python" "$@"
 	echo "$output"

@@ -141,6 +141,9 @@ measure()
 		run -0 gpemu-profile measure --storage "$mp/data" --seconds .15 \
 			--state $try.state --output found.yaml --json found.json
 		[[ "$output" == *"a file has no names to look up"* ]]
+		[[ "$output" != *"are taken from"* ]]
+		gpemu-profile measure --storage "$mp/data" --state $try.state \
+			--output found.yaml 2>&1 | grep -q " points are taken from $try.state"
 		gpemu-profile check ./found.yaml
 		gpemu-profile show storage ./found.yaml --json show.json >/dev/null
 		python3 - <<-'END' && return 0
@@ -175,6 +178,7 @@ measure()
 	grep -q "the same command continues from there" err
 	run -1 gpemu-profile measure --storage lab --space 500T --output x.yaml
 	[[ "$output" == *"--space is "* ]]
+	[ ! -e x.yaml.state ]
 	run -2 gpemu-profile measure --storage lab
 	[[ "$output" == *"--output or --against is missing"* ]]
 }
