@@ -205,7 +205,7 @@ static void provenance_real(const struct result *res, const json_t *job,
 		fprintf(f, "REAL      bytes read from the %s and copied%s%s%s",
 			mounted ? "mount" : "folder",
 			pinned ? " into pinned buffers" : ", not pinned",
-			decodes ? ", JPEGs decoded" : "",
+			decodes ? ", images decoded" : "",
 			mounted ? ", cache decisions" : "");
 	if (res->r->w->base.gpud)
 		fputs("; gpemu-gpud,\n          its clients and scheduler", f);

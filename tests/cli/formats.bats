@@ -273,8 +273,10 @@ age() {
 	train --data "$TMP/data"
 	[ "$(dataset samples) $(dataset classes)" = "5 2" ]
 	[[ "$(note files_aside)" == "5 "* ]]
-	run "$TRAIN" --simulate --data "$TMP/data" --prep none -b 2
+	run "$TRAIN" --simulate --data "$TMP/data" --prep none -b 2 --json "$JSON"
 	[[ $output == *"left aside: 5"* ]]
+	[ "$(dataset samples)" = 5 ]
+	[[ "$(note files_aside)" == "5" ]]
 	run "$BUILD/gpemu-data" stat "$TMP/data"
 	[[ $output == *"samples "*" 5"* ]]
 	run "$BUILD/gpemu-cachesim" --dir "$TMP/data" -p lru -c 50%

@@ -51,7 +51,7 @@ need_root()
 	# 20 + 7 and 20 + 8 seconds
 	[[ $output == *"lru "*"sync "*"27.50 (27.00-28.00)"* ]]
 	[[ $output == *"minio "*"async "*"17.50 (17.00-18.00)"* ]]
-	[[ $output == *"REAL "*"JPEGs decoded"*"EMULATED "*"the GPU"* ]]
+	[[ $output == *"REAL "*"images decoded"*"EMULATED "*"the GPU"* ]]
 	nothing_left
 }
 
