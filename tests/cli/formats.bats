@@ -292,6 +292,21 @@ age() {
 	[[ $output == *"left aside: 7 ("* ]]
 }
 
+@test "files: what a simulation leaves aside is in its record" {
+	mkdir -p "$TMP/data/a"
+	for i in 1 2 3; do echo x >"$TMP/data/a/$i.jpg"; done
+	echo x >"$TMP/data/README"
+	ln -s nowhere "$TMP/data/a/4.jpg"
+	ln -s . "$TMP/data/a/loop"
+	run "$TRAIN" --simulate --data "$TMP/data" --prep none -b 2 --json "$JSON"
+	[ "$(grep -c "links to no file or in a loop, left aside: 2 (a/" <<<"$output")" = 1 ]
+	[ "$(dataset samples) $(note files_aside)" = "3 1" ]
+	[[ "$(note links_not_followed)" == "2 a/"* ]]
+	run "$BUILD/gpemu-cachesim" --dir "$TMP/data" -p lru -c 50% --json "$JSON"
+	grep -q '"files_aside": 1, "links_not_followed": 2' <<<"$(tr -s ' \n' ' ' <"$JSON")"
+	[[ $output == *"links to no file or in a loop, left aside: 2"* ]]
+}
+
 @test "files: what a name does not say, the content does" {
 	mkdir -p "$TMP/data/a"
 	printf '\xff\xd8\xff' >"$TMP/data/a/image"
