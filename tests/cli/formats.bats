@@ -267,6 +267,22 @@ age() {
 	[[ $output == *"two formats, tar (b.tar) and tfrecord (train-"*"--format tfrecord"* ]]
 }
 
+@test "shards behind a folder of other files are no samples in silence" {
+	make tar-ustar
+	mkdir -p "$TMP/hub/blobs" "$TMP/hub/snapshots"
+	for f in $(find "$TMP/data" -name '*.tar'); do
+		cp "$f" "$TMP/hub/blobs/$(md5sum <"$f" | cut -c1-32)"
+		ln -s "$f" "$TMP/hub/snapshots/"
+	done
+	train --data "$TMP/hub"
+	[ "$status" -eq 1 ]
+	[[ $output == *"snapshots/"*".tar is a shard (tar)"*"--format files"* ]]
+	train --data "$TMP/hub" --format files
+	[ "$status" -eq 0 ]
+	train --data "$TMP/hub/snapshots"
+	[ "$(dataset format)" = tar ]
+}
+
 @test "files: of a dataset of images only images are samples" {
 	make tiny
 	same auto "$TMP/data"
