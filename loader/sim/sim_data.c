@@ -93,6 +93,10 @@ int sim_data_check(const struct sim_data *d, const char *source,
 
 	for (size_t i = 0; i < d->n; i++)
 		detect_name(&names, tree_name(&d->tree, d->file[i]));
+	/* further names: links, whose blob has no extension */
+	for (uint32_t i = 0; d->tree.n_again && i < d->tree.n_nodes; i++)
+		if (tree_file(&d->tree, i) != i)
+			detect_name(&names, tree_name(&d->tree, i));
 	r = detect_format(&names, &shards, err);
 	if (r < 0) {
 		err_prefix(err, "%s", source);

@@ -271,9 +271,13 @@ age() {
 	make tar-ustar
 	mkdir -p "$TMP/hub/blobs" "$TMP/hub/snapshots"
 	for f in $(find "$TMP/data" -name '*.tar'); do
-		cp "$f" "$TMP/hub/blobs/$(md5sum <"$f" | cut -c1-32)"
-		ln -s "$f" "$TMP/hub/snapshots/"
+		blob=$(md5sum <"$f" | cut -c1-32)
+		cp "$f" "$TMP/hub/blobs/$blob"
+		ln -s "../blobs/$blob" "$TMP/hub/snapshots/${f##*/}"
 	done
+	run "$TRAIN" --simulate --data "$TMP/hub" --prep none -b 2
+	[ "$status" -eq 1 ]
+	[[ $output == *"has shards (tar)"* ]]
 	train --data "$TMP/hub"
 	[ "$status" -eq 1 ]
 	[[ $output == *"snapshots/"*".tar is a shard (tar)"*"--format files"* ]]
