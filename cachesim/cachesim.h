@@ -63,6 +63,8 @@ struct sim_trace {
 	uint64_t n_resized; /* requests that differ in size from the first one
 			       of their object, which is used */
 	uint64_t n_lost;    /* known to be missing in the file */
+	/* of a folder: files that are no samples, links to no file */
+	uint64_t n_aside, n_links;
 };
 
 void sim_trace_fini(struct sim_trace *t);

@@ -162,8 +162,13 @@ static int from_tree(const struct tree *tree, struct sim_trace *t,
 
 	if (r == 0)
 		r = add_files(files, n, t, ret);
+	t->n_aside = aside;
+	t->n_links = tree_links_left(&tree->links);
 	if (r == 0 && aside)
 		log_warn("files that are no samples, left aside: %zu", aside);
+	if (r == 0 && t->n_links)
+		log_warn("links to no file or in a loop, left aside: %" PRIu64,
+			 t->n_links);
 	if (r == 0) {
 		/* sizes in percent include hidden files, as in a mount */
 		free(t->file_bytes);

@@ -236,13 +236,15 @@ json_t *sim_json(const struct sim_run *run)
 
 	for (size_t i = 0; i < run->n_cells; i++)
 		json_array_append_new(results, cell_json(run, &run->cells[i]));
-	return json_pack("{s:{s:I,s:I,s:I,s:I,s:I,s:I,s:o},s:I,s:o}", "trace",
-			 "requests", (json_int_t)t->n_requests, "epochs",
-			 (json_int_t)t->n_epochs, "objects",
+	return json_pack("{s:{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o},s:I,s:o}",
+			 "trace", "requests", (json_int_t)t->n_requests,
+			 "epochs", (json_int_t)t->n_epochs, "objects",
 			 (json_int_t)t->n_objects, "bytes",
 			 (json_int_t)t->total_bytes, "resized_requests",
 			 (json_int_t)t->n_resized, "lost_requests",
-			 (json_int_t)t->n_lost, "read", read_json(&t->read),
+			 (json_int_t)t->n_lost, "files_aside",
+			 (json_int_t)t->n_aside, "links_not_followed",
+			 (json_int_t)t->n_links, "read", read_json(&t->read),
 			 "warmup", (json_int_t)run->warmup, "results", results);
 }
 

@@ -28,7 +28,7 @@ static void report_links(const struct tree *t, const char *spec)
 	const struct tree_links *l = &t->links;
 	char path[PATH_MAX];
 
-	if (!l->dangling && !l->loops && !l->outside)
+	if (!tree_links_left(l))
 		return;
 	if (tree_path(t, l->first, path, sizeof(path)) < 0)
 		snprintf(path, sizeof(path), "%s", tree_name(t, l->first));

@@ -338,9 +338,7 @@ static bool is_loop(const struct symlinks *l, const struct tree *tree,
 
 static int not_followed(struct tree *tree, uint64_t *count, uint32_t node)
 {
-	const struct tree_links *n = &tree->links;
-
-	if (!n->dangling && !n->loops && !n->outside)
+	if (!tree_links_left(&tree->links))
 		tree->links.first = node;
 	(*count)++;
 	return 0;

@@ -57,6 +57,11 @@ struct tree_links {
 	uint32_t first;	   /* node of one that is not followed, if any is */
 };
 
+static inline uint64_t tree_links_left(const struct tree_links *l)
+{
+	return l->dangling + l->loops + l->outside;
+}
+
 struct tree {
 	struct tree_node *nodes;
 	uint32_t n_nodes, n_allocated;

@@ -42,6 +42,7 @@ void account_batch(struct account *a, const struct delivery *d)
 {
 	a->samples += d->n - d->n_zeros;
 	a->failed_samples += d->n_failed;
+	a->work.bypassed_samples += d->n_bypassed;
 	a->bytes += d->bytes;
 	a->batch_bytes += d->batch_bytes;
 	a->pin_ns += d->pin_ns;

@@ -145,6 +145,26 @@ int detect_format(const struct detect *d, const struct format_ops **ret,
 	return 0;
 }
 
+int detect_listed(const struct dataset *d, struct err *err)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		const char *path = dataset_path(d, i);
+		const char *slash = strrchr(path, '/');
+		struct detect one = { 0 };
+
+		if (i && d->label[i] == d->label[i - 1])
+			continue;
+		detect_name(&one, slash ? slash + 1 : path);
+		if (one.shards)
+			return err_set(err, -EINVAL,
+				       "%s is a shard (%s), and other folders "
+				       "have files: name the folder of the "
+				       "shards, or choose --format files",
+				       path, one.shards->plugin.name);
+	}
+	return 0;
+}
+
 /* --- of a folder ---------------------------------------------------------- */
 
 /* Its contents: what the files' names say, and its first subfolder,

@@ -34,6 +34,12 @@ void detect_name(struct detect *d, const char *name);
 int detect_format(const struct detect *d, const struct format_ops **ret,
 		  struct err *err);
 
+/*
+ * Of a dataset that was listed as files, as its first folder has no shards: nor
+ * may another class begin with one. -EINVAL with a text that names --format.
+ */
+int detect_listed(const struct dataset *d, struct err *err);
+
 /* Of the folder `dirfd`: of the names in it or, if it has folders only, in the
  * first of them. */
 int detect_folder(int dirfd, const struct format_ops **ret, struct err *err);

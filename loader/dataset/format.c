@@ -282,6 +282,8 @@ static int open_it(struct opening *o, struct format_result *how)
 	    (!from_index(o, beside(o), how) &&
 	     !from_index(o, in_cache(o, false), how)))
 		r = list(o);
+	if (r == 0 && is_auto(o) && !o->format->named)
+		r = detect_listed(o->d, o->err);
 	if (r == 0 && o->format->scan && shards_give(&o->shards, o->d) < 0)
 		r = err_set(o->err, -ENOMEM, "out of memory");
 	how->list_ns = tick_wall() - start;

@@ -56,6 +56,7 @@ struct fetch {
 	struct window *window;
 	uint32_t pos; /* in the window, in the epoch's order */
 	uint32_t sample;
+	bool bypassed; /* not read from the mount */
 };
 
 /* What the host offers an engine; one per worker. */

@@ -272,7 +272,8 @@ static int next(void *state, uint64_t until, struct remote_batch *ret,
 		place[i] = (struct place){ .data = at,
 					   .n = one.bytes,
 					   .sample = one.sample,
-					   .error = one.error };
+					   .error = one.error,
+					   .bypassed = one.bypassed };
 		at += one.bytes;
 	}
 	a = shelf_arrival(b);

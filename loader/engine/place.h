@@ -3,6 +3,7 @@
 #ifndef GPEMU_LOADER_ENGINE_PLACE_H
 #define GPEMU_LOADER_ENGINE_PLACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,7 @@ struct place {
 	size_t n;	 /* bytes at `data` */
 	uint32_t sample; /* in the dataset */
 	int error;	 /* 0; -errno: unusable, `data` is zeros */
+	bool bypassed;	 /* read past the mount of its dataset */
 };
 
 #endif

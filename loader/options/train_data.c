@@ -106,8 +106,13 @@ static json_t *tokens_json(const struct dataset *d)
 json_t *train_data_json(const struct dataset *d,
 			const struct format_result *how)
 {
+	/* null: no dataset; or, in a simulation, a list that nothing opened */
 	if (!how->format)
-		return json_null();
+		return d->n ? json_pack("{s:I, s:I, s:o}", "samples",
+					(json_int_t)d->n, "bytes",
+					(json_int_t)d->bytes, "notes",
+					notes_json(&d->notes))
+			    : json_null();
 	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:o?, s:o, "
 			 "s:o}",
 			 "format", how->format->plugin.name, "samples",

@@ -18,7 +18,8 @@ int train_data_open(const struct train_options *o, const struct train_choice *c,
 		    struct dataset *ret, struct format_result *ret_how,
 		    struct err *err);
 /* {"format","samples","classes","bytes","shards","groups","list_s",
- * "from_index","index","notes"}; null without a dataset. */
+ * "from_index","index","notes","tokens"}; of a simulation, which opens nothing,
+ * {"samples","bytes","notes"}; null without a dataset. */
 json_t *train_data_json(const struct dataset *d,
 			const struct format_result *how);
 

@@ -15,8 +15,11 @@ struct delivery {
 	/* that cannot be used: of these n, until the intake leaves them out
 	 * (sift.h), as which they are counted here */
 	uint32_t n_failed;
-	uint32_t left_out;    /* of them, not replaced */
-	uint32_t n_zeros;     /* of n: zeros for want of another sample */
+	uint32_t left_out; /* of them, not replaced */
+	uint32_t n_zeros;  /* of n: zeros for want of another sample */
+	/* read past the mount by a worker of the service; those of our own
+	 * workers are in their struct work */
+	uint32_t n_bypassed;
 	uint64_t bytes;	      /* of the files, without failed samples */
 	uint64_t batch_bytes; /* bytes that the device copies */
 	uint64_t longest;     /* bytes of the largest file among them */

@@ -82,7 +82,8 @@ static void run(const struct finish *f, const struct remote_batch *b,
 		o->place[i] = (struct place){ .data = out,
 					      .n = bytes,
 					      .sample = in->sample,
-					      .error = error };
+					      .error = error,
+					      .bypassed = in->bypassed };
 	}
 }
 

@@ -221,6 +221,8 @@ int received_next(struct received *r, uint64_t idle, uint64_t until,
 							      &b.arrival, idle),
 				  .received = b.own };
 	delivery_count(ret, r->c.data);
+	for (uint32_t i = 0; i < ret->n; i++)
+		ret->n_bypassed += ret->place[i].bypassed;
 	r->n_left -= ret->n;
 	return 0;
 }

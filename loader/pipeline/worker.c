@@ -208,8 +208,10 @@ static void count_reads(struct feed *f, uint32_t n)
 	hist_add_alone(&f->work.read, x[0]->done_ns - x[0]->start_ns, n);
 	for (uint32_t i = 0; i < n; i++)
 		f->work.bytes_read += x[i]->n_read;
-	for (uint32_t i = 0; f->c->mount_dev && i < n; i++)
-		f->work.bypassed_samples += bypasses(f, x[i]);
+	for (uint32_t i = 0; f->c->mount_dev && i < n; i++) {
+		x[i]->bypassed = bypasses(f, x[i]);
+		f->work.bypassed_samples += x[i]->bypassed;
+	}
 	for (uint32_t i = 0; t && i < n; i++)
 		trace_overlap(t, TRACE_WORKER + f->index, "read",
 			      x[i]->start_ns, x[i]->done_ns,
@@ -234,6 +236,7 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 	}
 	p->sample = x->sample;
 	p->error = x->error;
+	p->bypassed = x->bypassed;
 	feed_recycle(f, x);
 }
 

@@ -2,6 +2,7 @@
 #include "loader/sim/sim_data.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "common/util.h"
@@ -9,6 +10,11 @@
 #include "fs/source/source.h"
 #include "loader/dataset/detect.h"
 #include "loader/dataset/images.h"
+
+/* A real run ends at a loop, and fails to read the others. */
+static const struct note_kind note_links = {
+	"links_not_followed", "links to no file or in a loop, left aside"
+};
 
 static int scan(const struct source_ops *ops, const char *arg, struct tree *t,
 		struct err *err)
@@ -41,6 +47,20 @@ static int set_sizes(const struct sim_data *d, struct dataset *ret)
 	return 0;
 }
 
+static int note_left(const struct tree *t, size_t aside, struct notes *notes)
+{
+	uint64_t links = tree_links_left(&t->links);
+	char path[PATH_MAX];
+	int r = 0;
+
+	if (aside)
+		r = notes_add(notes, &note_files_aside, aside, NULL);
+	if (r < 0 || !links)
+		return r;
+	r = tree_path(t, t->links.first, path, sizeof(path));
+	return notes_add(notes, &note_links, links, r < 0 ? NULL : path);
+}
+
 int sim_data_open(const char *source, struct sim_data *d,
 		  struct dataset *ret_data, struct err *err)
 {
@@ -55,8 +75,8 @@ int sim_data_open(const char *source, struct sim_data *d,
 	r = scan(ops, arg, &d->tree, err);
 	if (r == 0)
 		r = listing_make(&d->tree, &d->file, &d->n, &aside);
-	if (r == 0 && aside)
-		r = notes_add(&ret_data->notes, &note_files_aside, aside, NULL);
+	if (r == 0)
+		r = note_left(&d->tree, aside, &ret_data->notes);
 	if (r == 0 && !d->n)
 		r = err_set(err, -ENODATA, "%s: contains no samples", source);
 	if (r == 0)
@@ -73,6 +93,10 @@ int sim_data_check(const struct sim_data *d, const char *source,
 
 	for (size_t i = 0; i < d->n; i++)
 		detect_name(&names, tree_name(&d->tree, d->file[i]));
+	/* further names: links, whose blob has no extension */
+	for (uint32_t i = 0; d->tree.n_again && i < d->tree.n_nodes; i++)
+		if (tree_file(&d->tree, i) != i)
+			detect_name(&names, tree_name(&d->tree, i));
 	r = detect_format(&names, &shards, err);
 	if (r < 0) {
 		err_prefix(err, "%s", source);

@@ -81,6 +81,17 @@ static void add_cleared(json_t *all, const json_t *record)
 		      text_of(test, "seen"));
 }
 
+/* A sample's name in its dataset, whose path was that of a mount. */
+static const char *sample_of(const json_t *job, const json_t *bad)
+{
+	const char *path = text_of(bad, "sample");
+	const char *root = text_of(json_object_get(job, "config"), "data");
+	size_t n = strlen(root);
+
+	return n && !strncmp(path, root, n) && path[n] == '/' ? path + n + 1
+							      : path;
+}
+
 /* Samples that a gpemu-train could not use. */
 static void add_samples(json_t *all, const json_t *cell, const json_t *job)
 {
@@ -98,7 +109,7 @@ static void add_samples(json_t *all, const json_t *cell, const json_t *job)
 	snprintf(why, sizeof(why),
 		 "%" JSON_INTEGER_FORMAT " samples could not be used, beside "
 		 "%" JSON_INTEGER_FORMAT " that were; the first: %s: %s",
-		 bad, good, text_of(first, "sample"), text_of(first, "reason"));
+		 bad, good, sample_of(job, first), text_of(first, "reason"));
 	count(find(all, "data", "unusable samples"), cell, (double)bad, why);
 }
 

@@ -16,6 +16,9 @@ size_t msg_batch_head(uint32_t n)
 	return (bytes + PREPD_ALIGN - 1) / PREPD_ALIGN * PREPD_ALIGN;
 }
 
+/* of the bytes of an entry of BATCH; no sample is so large */
+static const uint64_t BYPASSED = (uint64_t)1 << 63;
+
 struct msg_sample msg_batch_sample(const struct msg *m, uint32_t i)
 {
 	struct wire w = { .at = (const unsigned char *)m->rest +
@@ -25,6 +28,8 @@ struct msg_sample msg_batch_sample(const struct msg *m, uint32_t i)
 
 	s.error = (int32_t)wire_get(&w, 4);
 	s.bytes = wire_get(&w, 8);
+	s.bypassed = s.bytes & BYPASSED;
+	s.bytes &= ~BYPASSED;
 	return s;
 }
 
@@ -39,7 +44,7 @@ void msg_batch_put(unsigned char *rest, uint32_t i, const struct msg_sample *s)
 
 	at = wire_put(at, s->sample, 4);
 	at = wire_put(at, (uint32_t)s->error, 4);
-	wire_put(at, s->bytes, 8);
+	wire_put(at, s->bytes | (s->bypassed ? BYPASSED : 0), 8);
 }
 
 static bool batch_is_whole(const struct msg *m)

@@ -49,7 +49,8 @@
  *			samples; share: of reads, in millionths; id: ns that it
  *			was ready before it was sent; b: ns that its worker
  *			waited for a split; rest: count times
- *				u32 sample, i32 error, u64 bytes
+ *				u32 sample, i32 error, u64 bytes, of which the
+ *				highest bit: read past the mount of the worker
  *			zeros up to a multiple of PREPD_ALIGN, the samples
  *	EMPTY	w>t	job, epoch, a: it will have no batch of this number
  *	KEY	w>t	job; rest: the key of its parcels
@@ -62,11 +63,12 @@
 #ifndef GPEMU_SERVICE_PROTO_MSG_H
 #define GPEMU_SERVICE_PROTO_MSG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-	PREPD_VERSION = 3,
+	PREPD_VERSION = 4,
 	PREPD_HEAD = 64,
 	PREPD_SAMPLE = 16, /* bytes of an entry of BATCH */
 	PREPD_ALIGN = 64,  /* as loader/prep/prep.h */
@@ -134,6 +136,7 @@ struct msg_sample {
 	uint32_t sample;
 	int32_t error; /* 0 or -errno */
 	uint64_t bytes;
+	bool bypassed; /* read past the worker's mount of gpemu-fs */
 };
 
 /* -EPROTO: no message; a text with a NUL; a BATCH whose samples are not as long

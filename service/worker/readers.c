@@ -152,7 +152,8 @@ static int send_batch(struct reader *r, const struct task_batch *b,
 	s->piece[0] = (struct iovec){ s->head, n_head };
 	for (uint32_t i = 0; i < d->n; i++) {
 		const struct place *p = &d->place[i];
-		const struct msg_sample one = { p->sample, p->error, p->n };
+		const struct msg_sample one = { p->sample, p->error, p->n,
+						p->bypassed };
 
 		msg_batch_put(s->head + PREPD_HEAD, i, &one);
 		s->piece[1 + i] =

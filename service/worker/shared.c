@@ -81,7 +81,8 @@ static void fill(unsigned char *rest, const struct delivery *d)
 	memset(rest, 0, table);
 	for (uint32_t i = 0; i < d->n; i++) {
 		const struct place *p = &d->place[i];
-		const struct msg_sample one = { p->sample, p->error, p->n };
+		const struct msg_sample one = { p->sample, p->error, p->n,
+						p->bypassed };
 
 		msg_batch_put(rest, i, &one);
 		if (p->n)

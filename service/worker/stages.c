@@ -176,6 +176,7 @@ struct pipeline_config stages_pipeline(struct stages *s, struct tick *tick)
 		.superbatch = 1,
 		.prefetch = (uint32_t)o->prefetch,
 		.prep_config = &s->prep.config,
+		.mount_dev = s->mount.dir ? &s->mount.dev : NULL,
 		.cores = s->prep.cores,
 	};
 }

@@ -267,14 +267,36 @@ age() {
 	[[ $output == *"two formats, tar (b.tar) and tfrecord (train-"*"--format tfrecord"* ]]
 }
 
+@test "shards behind a folder of other files are no samples in silence" {
+	make tar-ustar
+	mkdir -p "$TMP/hub/blobs" "$TMP/hub/snapshots"
+	for f in $(find "$TMP/data" -name '*.tar'); do
+		blob=$(md5sum <"$f" | cut -c1-32)
+		cp "$f" "$TMP/hub/blobs/$blob"
+		ln -s "../blobs/$blob" "$TMP/hub/snapshots/${f##*/}"
+	done
+	run "$TRAIN" --simulate --data "$TMP/hub" --prep none -b 2
+	[ "$status" -eq 1 ]
+	[[ $output == *"has shards (tar)"* ]]
+	train --data "$TMP/hub"
+	[ "$status" -eq 1 ]
+	[[ $output == *"snapshots/"*".tar is a shard (tar)"*"--format files"* ]]
+	train --data "$TMP/hub" --format files
+	[ "$status" -eq 0 ]
+	train --data "$TMP/hub/snapshots"
+	[ "$(dataset format)" = tar ]
+}
+
 @test "files: of a dataset of images only images are samples" {
 	make tiny
 	same auto "$TMP/data"
 	train --data "$TMP/data"
 	[ "$(dataset samples) $(dataset classes)" = "5 2" ]
 	[[ "$(note files_aside)" == "5 "* ]]
-	run "$TRAIN" --simulate --data "$TMP/data" --prep none -b 2
+	run "$TRAIN" --simulate --data "$TMP/data" --prep none -b 2 --json "$JSON"
 	[[ $output == *"left aside: 5"* ]]
+	[ "$(dataset samples)" = 5 ]
+	[[ "$(note files_aside)" == "5" ]]
 	run "$BUILD/gpemu-data" stat "$TMP/data"
 	[[ $output == *"samples "*" 5"* ]]
 	run "$BUILD/gpemu-cachesim" --dir "$TMP/data" -p lru -c 50%
@@ -288,6 +310,21 @@ age() {
 	[ "$(dataset samples)" = 10 ]
 	train --data "$TMP/data" --prep decode
 	[[ $output == *"left aside: 7 ("* ]]
+}
+
+@test "files: what a simulation leaves aside is in its record" {
+	mkdir -p "$TMP/data/a"
+	for i in 1 2 3; do echo x >"$TMP/data/a/$i.jpg"; done
+	echo x >"$TMP/data/README"
+	ln -s nowhere "$TMP/data/a/4.jpg"
+	ln -s . "$TMP/data/a/loop"
+	run "$TRAIN" --simulate --data "$TMP/data" --prep none -b 2 --json "$JSON"
+	[ "$(grep -c "links to no file or in a loop, left aside: 2 (a/" <<<"$output")" = 1 ]
+	[ "$(dataset samples) $(note files_aside)" = "3 1" ]
+	[[ "$(note links_not_followed)" == "2 a/"* ]]
+	run "$BUILD/gpemu-cachesim" --dir "$TMP/data" -p lru -c 50% --json "$JSON"
+	grep -q '"files_aside": 1, "links_not_followed": 2' <<<"$(tr -s ' \n' ' ' <"$JSON")"
+	[[ $output == *"links to no file or in a loop, left aside: 2"* ]]
 }
 
 @test "files: what a name does not say, the content does" {

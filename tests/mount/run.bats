@@ -91,6 +91,10 @@ counts()
 	run -1 gpemu-run links.yaml -o past
 	[[ $output == *"180 reads of samples bypassed the mount"* ]]
 	grep -q '"status": "failed"' past/records/*
+	# nor what a worker of the service reads past it
+	sed -i 's/loader: sync, workers: 1/loader: service/; s/^  fs:/  prepd: {threads: 1}\n  fs:/' links.yaml
+	run -1 gpemu-run links.yaml -o served
+	[[ $output == *"180 reads of samples bypassed the mount"* ]]
 	nothing_left
 }
 

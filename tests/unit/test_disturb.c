@@ -342,11 +342,13 @@ static json_t *run_of(const char *id, double factor, double taken)
 
 static void a_report_names_unusable_samples_once(void **state)
 {
-	json_t *records = json_pack(
-		"[{s:{s:s}, s:{s:i, s:i}, s:[{s:s, s:s}]}, {s:{s:i}}]", "cell",
-		"id", "one", "totals", "failed_samples", 2, "samples", 80,
-		"bad_samples", "sample", "a/1.JPEG", "reason", "empty",
-		"totals", "failed_samples", 0);
+	json_t *records =
+		json_pack("[{s:{s:s}, s:{s:i, s:i}, s:{s:s}, s:[{s:s, s:s}]}, "
+			  "{s:{s:i}}]",
+			  "cell", "id", "one", "totals", "failed_samples", 2,
+			  "samples", 80, "config", "data", "/tmp/run/mnt",
+			  "bad_samples", "sample", "/tmp/run/mnt/a/1.JPEG",
+			  "reason", "empty", "totals", "failed_samples", 0);
 	json_t *warnings = warnings_json(records);
 	char text[400] = "";
 	FILE *f = fmemopen(text, sizeof(text), "w");

@@ -358,6 +358,7 @@ static void an_incomplete_tail_is_cut_off(void **state)
 static void damage_is_an_error(void **state)
 {
 	struct book b = { 0 };
+	unsigned char byte;
 	uint64_t cut;
 	int fd;
 
@@ -366,7 +367,9 @@ static void damage_is_an_error(void **state)
 	for (off_t at = JOURNAL_START; at < JOURNAL_START + 40; at += 3) {
 		write_journal("journal");
 		fd = open("journal", O_RDWR);
-		assert_int_equal(pwrite(fd, "\xa5", 1, at), 1);
+		assert_int_equal(pread(fd, &byte, 1, at), 1);
+		byte ^= 0xa5;
+		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
 		close(fd);
 		assert_int_equal(open_journal("journal", &b, &cut), -EBADMSG);
 		book_fini(&b);
@@ -435,11 +438,16 @@ static void make_batch(struct made *ret, const uint32_t *order, uint64_t c)
 	msg_encode(&m, ret->bytes);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct msg_sample s = { order[c * BATCH + n - 1 - i], 0,
-					      3 };
+					      3, i % 2 };
 
 		msg_batch_put(ret->bytes + PREPD_HEAD, i, &s);
 	}
 	assert_int_equal(msg_decode(ret->bytes, size, &ret->m), 0);
+	for (uint32_t i = 0; i < n; i++) {
+		struct msg_sample s = msg_batch_sample(&ret->m, i);
+
+		assert_true(s.bytes == 3 && s.bypassed == i % 2);
+	}
 	assert_int_equal(msg_decode(ret->bytes, size - 1, &m), -EPROTO);
 	assert_int_equal(msg_decode(ret->bytes, size + 1, &m), -EPROTO);
 }
