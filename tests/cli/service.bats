@@ -386,8 +386,8 @@ needed()
 	[[ $(cat w1.out) != *ssss* ]]
 	if grep -q Landlock w1.out; then return; fi
 	ln -s ../../private/secret data/other/link
-	run -1 train "${theirs[@]}" --format files
-	check "len(times) == 2" "r['totals']['failed_samples'] == 1"
+	train "${theirs[@]}" --format files
+	check "len(times) == 1" "r['totals']['failed_samples'] == 1"
 	mv data/other/link data/other/link.bin
 	rm data/other/sample
 	run -1 train "${theirs[@]}" --format tokens:sequence_length=15,token_bytes=1
