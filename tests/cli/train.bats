@@ -436,6 +436,8 @@ pin_stage() {
 	bad sync 4
 	[ "$status" -eq 0 ]
 	check "e['failed_samples'] == 4 and e['samples'] == 20 and t['steps'] == 12"
+	bad sync 4,replace
+	[[ "$output" == *"8 of 48 samples could not be used"* ]]
 }
 
 @test "one PNG among 41 JPEGs is decoded, and one text file left out of its batch" {
