@@ -276,6 +276,12 @@ static int missing(const struct csv *c, const char *what, int at)
 			  c->row.n, what, at + 1);
 }
 
+/* Of another text it would be the number, too: "07" is not "7". */
+static bool is_own_number(const struct rows_field *f, uint64_t *ret)
+{
+	return rows_u64(f, ret) && (f->n == 1 || f->text[0] != '0');
+}
+
 /* Numbers stand for themselves, other texts for a hash. */
 static int get_key(const struct csv *c, uint64_t *ret)
 {
@@ -292,7 +298,7 @@ static int get_key(const struct csv *c, uint64_t *ret)
 		if (c->key.n > 1)
 			*ret = XXH3_64bits_withSeed(f->text, f->n,
 						    i ? *ret : 0);
-		else if (!rows_u64(f, ret))
+		else if (!is_own_number(f, ret))
 			*ret = XXH3_64bits(f->text, f->n);
 	}
 	return 0;

@@ -307,6 +307,9 @@ static void find_data(struct gpemu *g)
 	data = (char *)place[0].data;
 	stride = n > 1 ? (const char *)place[1].data - data
 		       : (ptrdiff_t)place[0].n;
+	/* one in the place of others, not what emulation makes of all */
+	if (stride == 0 && !g->session.choice.prep->cost)
+		return;
 	for (uint32_t i = 0; i < n; i++)
 		if (stride < 0 || place[i].n != place[0].n ||
 		    place[i].data != data + i * stride)

@@ -253,9 +253,7 @@ static void tell_bad(const struct run *run, const struct report *report)
 		return;
 	log_warn("%" PRIu64 " of %" PRIu64 " samples could not be used, and "
 		 "%s:",
-		 a->failed_samples,
-		 a->samples + (sift == SIFT_REPLACE ? 0 : a->failed_samples),
-		 what[sift]);
+		 a->failed_samples, a->drawn_samples, what[sift]);
 	json_array_foreach (named, i, one)
 		log_warn("%s: %s",
 			 json_string_value(json_object_get(one, "sample")),
@@ -281,7 +279,7 @@ static int tell(struct run *run, struct err *err)
 			"file system (links that the mount does not follow? "
 			"see --follow-links of gpemu-fs)",
 			report->total.work.bypassed_samples,
-			report->total.samples + report->total.failed_samples);
+			report->total.drawn_samples);
 	if (report->interrupted && is_first(run))
 		log_error("interrupted after %" PRIu64 " of %" PRIu64 " steps",
 			  s->resume.point.step, s->n_steps);

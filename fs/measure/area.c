@@ -49,9 +49,8 @@ static int write_chunks(int fd, uint64_t bytes, struct stop *stop)
 	progress_init(&bar, "writing", bytes / MIB, PROGRESS_AUTO);
 	for (uint64_t at = 0; r == 0 && at < bytes; at += CHUNK) {
 		fill_random(chunk, &rng);
-		if (pwrite(fd, chunk, CHUNK, (off_t)at) != CHUNK)
-			r = errno ? -errno : -EIO;
-		else if (stop_came(stop))
+		r = util_write_all(fd, chunk, CHUNK);
+		if (r == 0 && stop_came(stop))
 			r = -EINTR;
 		progress_update(&bar, at / MIB, NULL);
 	}

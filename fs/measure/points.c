@@ -2,10 +2,12 @@
 #include "fs/measure/points.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/json.h"
 #include "common/units.h"
@@ -143,7 +145,17 @@ static int take_line(struct points *p, const char *text, const char *what,
 	if (number > 1)
 		return take(p, j);
 	was = json_string_value(json_object_get(j, "measure"));
-	return was && !strcmp(was, what) ? 0 : -EXDEV;
+	if (!was)
+		return -EINVAL;
+	return !strcmp(was, what) ? 0 : -EXDEV;
+}
+
+/* Does a file that has no whole line begin as a state file does? */
+static bool is_begun(const char *text, size_t n)
+{
+	static const char head[] = "{\"measure\": ";
+
+	return !strncmp(text, head, MIN(n, sizeof(head) - 1));
 }
 
 /* A line that a killed run left unfinished is cut off. */
@@ -159,6 +171,11 @@ static int take_lines(struct points *p, FILE *f, const char *file,
 	while ((n = getline(&line, &size, f)) > 0 && line[n - 1] == '\n') {
 		int r = take_line(p, line, what, ++number);
 
+		/* of one that never began: its options may have been wrong */
+		if (r == -EXDEV && (n = getline(&line, &size, f)) < 0) {
+			number = 0;
+			break;
+		}
 		if (r == -EXDEV)
 			return err_set(err, -EINVAL,
 				       "%s is of another measurement than %s: "
@@ -169,21 +186,44 @@ static int take_lines(struct points *p, FILE *f, const char *file,
 				       file, number);
 		whole = ftello(f);
 	}
+	if (!number && n > 0 && !is_begun(line, (size_t)n))
+		return err_set(err, -EINVAL,
+			       "%s: not a state file: name another --state",
+			       file);
 	if (ftruncate(fileno(f), whole) < 0 || fseeko(f, whole, SEEK_SET) < 0)
 		return -errno;
 	return (int)number;
 }
 
+/* O_NONBLOCK: a pipe would wait for what never comes. */
+static int open_state(const char *file, FILE **ret)
+{
+	_cleanup_close_ int fd =
+		open(file, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK,
+		     0666);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	*ret = fdopen(fd, "a+");
+	if (!*ret)
+		return -ENOMEM;
+	TAKE_FD(fd);
+	rewind(*ret);
+	return 0;
+}
+
 int points_resume(struct points *p, const char *file, const char *what,
 		  FILE **ret, struct err *err)
 {
-	FILE *f = fopen(file, "a+e");
-	int r;
+	FILE *f = NULL;
+	int r = open_state(file, &f);
 
 	*ret = NULL;
-	if (!f)
-		return err_set(err, -errno, "%s: %s", file, strerror(errno));
-	rewind(f);
+	if (r < 0)
+		return err_set(err, r, "%s: %s", file, strerror(-r));
 	r = take_lines(p, f, file, what, err);
 	if (r == 0) {
 		json_auto_t *head = json_pack("{s:s}", "measure", what);

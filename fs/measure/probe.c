@@ -73,38 +73,40 @@ static int received(struct reads *s, const struct io_uring_cqe *cqe)
 	return 0;
 }
 
+/* Reads in flight write into the buffer: also after an error all are awaited.
+ */
 static int run_reads(struct reads *s, uint64_t ns, struct stop *stop)
 {
 	uint64_t end = tick_now(s->tick) + ns, depth = s->point->depth;
 	uint64_t inflight = depth;
+	int r = 0;
 
 	for (uint64_t i = 0; i < depth; i++)
 		send_read(s, i);
 	while (inflight) {
 		struct io_uring_cqe *cqe;
-		int r = io_uring_submit_and_wait(&s->ring, 1);
+		int got = io_uring_submit_and_wait(&s->ring, 1);
 
-		if (r == -EINTR)
+		if (got == -EINTR)
 			continue;
-		r = r < 0 ? r : io_uring_wait_cqe(&s->ring, &cqe);
-		for (; r == 0; r = io_uring_peek_cqe(&s->ring, &cqe)) {
+		got = got < 0 ? got : io_uring_wait_cqe(&s->ring, &cqe);
+		if (got < 0)
+			return got;
+		for (; got == 0; got = io_uring_peek_cqe(&s->ring, &cqe)) {
 			uint64_t slot = cqe->user_data;
 
-			r = received(s, cqe);
+			r = r < 0 ? r : received(s, cqe);
 			io_uring_cqe_seen(&s->ring, cqe);
-			if (r < 0)
-				return r;
-			if (tick_now(s->tick) < end || s->n < depth + LEAST)
+			if (r == 0 &&
+			    (tick_now(s->tick) < end || s->n < depth + LEAST))
 				send_read(s, slot);
 			else
 				inflight--;
 		}
-		if (r != -EAGAIN)
-			return r;
-		if (stop_came(stop))
-			return -EINTR;
+		if (r == 0 && stop_came(stop))
+			r = -EINTR;
 	}
-	return 0;
+	return r;
 }
 
 static int probe_reads(struct reads *s, uint64_t ns, struct stop *stop,
@@ -122,7 +124,6 @@ static int probe_reads(struct reads *s, uint64_t ns, struct stop *stop,
 		area_forget(s->area);
 		r = run_reads(s, ns, stop);
 	}
-	/* also ends reads that are in flight after an error */
 	io_uring_queue_exit(&s->ring);
 	free(s->buffer);
 	free(s->sent);

@@ -173,7 +173,11 @@ int symlinks_path(const struct symlinks *l, const struct tree *tree,
 		return MIN(n, 0);
 	if (n + 1 >= PATH_MAX)
 		return -ENAMETOOLONG;
-	path[n++] = '/';
+	/* paths are compared: "a" and not "./a" below the anchor itself */
+	if (!strcmp(path, "."))
+		n = 0;
+	else
+		path[n++] = '/';
 	return tree_path_below(tree, link->node, node, path + n,
 			       (size_t)(PATH_MAX - n));
 }

@@ -43,6 +43,7 @@ void account_batch(struct account *a, const struct delivery *d)
 	a->samples += d->n - d->n_zeros;
 	a->failed_samples += d->n_failed;
 	a->work.bypassed_samples += d->n_bypassed;
+	a->drawn_samples += d->n + d->left_out;
 	a->bytes += d->bytes;
 	a->batch_bytes += d->batch_bytes;
 	a->pin_ns += d->pin_ns;
@@ -125,6 +126,7 @@ void account_merge(struct account *into, const struct account *from)
 	into->steps += from->steps;
 	into->samples += from->samples;
 	into->failed_samples += from->failed_samples;
+	into->drawn_samples += from->drawn_samples;
 	into->distinct_samples += from->distinct_samples;
 	into->class_bits += from->class_bits;
 	into->n_class_bits += from->n_class_bits;

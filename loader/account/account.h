@@ -63,6 +63,7 @@ struct account {
 	uint32_t more_nodes; /* whose accounts were joined */
 	uint64_t epoch;
 	uint64_t steps, samples, failed_samples;
+	uint64_t drawn_samples; /* that were to be in the batches */
 	/* samples new to their epoch; the summed class entropy of batches in
 	 * bits, and the number of these batches (visited.h) */
 	uint64_t distinct_samples;

@@ -53,7 +53,7 @@ int train_bad_parse(const char *text, struct train_bad *ret, struct err *err)
 			"'%s' is not a number of samples, or 0%% to 100%% of "
 			"an epoch's, and then ,drop ,replace or ,zeros",
 			text);
-	*ret = (struct train_bad){ .part = percent ? value / 100 : -1,
+	*ret = (struct train_bad){ .percent = percent ? value : -1,
 				   .n = percent ? 0 : (uint64_t)value,
 				   .sift = (enum sift)sift };
 	return 0;

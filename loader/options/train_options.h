@@ -91,7 +91,7 @@ enum last_step {
 
 /* --bad-samples */
 struct train_bad {
-	double part; /* of an epoch's samples; < 0: `n` of them */
+	double percent; /* of an epoch's samples; < 0: `n` of them */
 	uint64_t n;
 	enum sift sift;
 };

@@ -18,12 +18,15 @@ void bad_samples_begin(struct bad_samples *b, uint64_t n)
 	b->n = 0;
 }
 
-/* A part is rounded up: one of 41 samples is not too many for 1 %. */
+/* Rounded up: one of 41 samples is not too many for 1 %. Divided last: 7 % of
+ * 100 are no more than 7. */
 static uint64_t most(const struct bad_samples *b)
 {
 	const struct train_bad *a = b->allowed;
 
-	return a->part < 0 ? a->n : (uint64_t)ceil(a->part * (double)b->of);
+	return a->percent < 0
+		       ? a->n
+		       : (uint64_t)ceil(a->percent * (double)b->of / 100);
 }
 
 /* The name of a sample, and where it is in a file of many. */

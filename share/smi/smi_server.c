@@ -2,6 +2,7 @@
 #include "share/smi/smi_server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,9 +90,13 @@ int smi_server_facts(const struct smi_server *s, json_t **ret, struct err *err)
 
 int smi_server_output(const struct smi_server *s, FILE **ret, struct err *err)
 {
-	*ret = s->file ? fopen(s->file, "we") : stdout;
-	return *ret ? 0
-		    : err_set(err, -errno, "%s: %s", s->file, strerror(errno));
+	int r = 0;
+
+	if (s->file)
+		r = util_output_stream(s->file, O_CREAT | O_TRUNC, ret);
+	else
+		*ret = stdout;
+	return r < 0 ? err_set(err, r, "%s: %s", s->file, strerror(-r)) : 0;
 }
 
 int smi_server_fail(int r, const struct err *err)

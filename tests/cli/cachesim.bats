@@ -332,6 +332,14 @@ for i in range(60000):
 	grep -q '"policy": "fifo"' record
 }
 
+@test "ids that are the same number are the same object only if written so" {
+	printf '%s\n' 1,7,10 2,07,10 3,007,10 4,0,10 5,00,10 6,7,10 >ids.csv
+	gpemu-cachesim --trace ids.csv -p lru -c 100% --json out.json >/dev/null
+	[ "$(python3 -c 'import json
+t = json.load(open("out.json"))["trace"]
+print(t["requests"], t["objects"])')" = '6 5' ]
+}
+
 @test "orders: a scan defeats lru and not minio" {
 	gpemu-cachesim --dataset imagenet --files 2000 --order sequential \
 		-p lru,minio -c 35% --json j >/dev/null

@@ -144,6 +144,12 @@ nvidia() {
 	[ "$(grep -c index "$TMP/out")" -eq 1 ]
 	[ "$(grep -cx 0 "$TMP/out")" -ge 3 ]
 	[ "$(cut -d: -f1 "$TMP/list")" = "GPU 0" ]
+	if [ "$(id -u)" -eq 0 ]; then # through the link of another user
+		ln -s victim "$TMP/theirs"
+		chown -h 65534 "$TMP/theirs"
+		run ! nvidia -L -f "$TMP/theirs"
+		[ ! -e "$TMP/victim" ]
+	fi
 	run nvidia -L -f "$TMP/missing/out"
 	[ "$status" -eq 1 ]
 }

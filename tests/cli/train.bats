@@ -378,6 +378,23 @@ pin_stage() {
 	check "j['profile']['model'] == 'resnet18' and j['profile']['batch_size'] == 8"
 }
 
+@test "a percentage of bad samples is exact" {
+	mkdir "$TMP/files"
+	for i in $(seq 93); do echo "$i" >"$TMP/files/$i"; done
+	for i in $(seq 94 100); do ln -s none "$TMP/files/$i"; done
+	some() {
+		run "$TRAIN" --data "$TMP/files" --format files --prep none -b 50 \
+			--time-scale 0.001 --pin off --index off --bad-samples "$1"
+	}
+	some 7%
+	[ "$status" -eq 0 ]
+	rm "$TMP/files/1"
+	ln -s none "$TMP/files/1"
+	some 7%
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"8 samples of an epoch of 100 cannot be used"* ]]
+}
+
 @test "JPEGs are decoded, truncated ones counted and named once" {
 	jpegs 24
 	run "$TRAIN" --data "$TMP/jpeg" --loader sync -b 4 --time-scale 0.05 --json "$JSON"
@@ -419,6 +436,8 @@ pin_stage() {
 	bad sync 4
 	[ "$status" -eq 0 ]
 	check "e['failed_samples'] == 4 and e['samples'] == 20 and t['steps'] == 12"
+	bad sync 4,replace
+	[[ "$output" == *"8 of 48 samples could not be used"* ]]
 }
 
 @test "one PNG among 41 JPEGs is decoded, and one text file left out of its batch" {

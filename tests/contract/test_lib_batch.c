@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -94,6 +95,65 @@ static void test_layout(void **state)
 		assert_int_equal(gpemu_end_epoch(g, NULL), 0);
 		gpemu_close(g);
 	}
+}
+
+/* One good sample in the place of all others is none that emulation made. */
+static void test_replaced(void **state)
+{
+	static const unsigned char grey[] = {
+		0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00,
+		0x00, 0x0d, 0x49, 0x48, 0x44, 0x52, 0x00, 0x00, 0x00, 0x01,
+		0x00, 0x00, 0x00, 0x01, 0x08, 0x00, 0x00, 0x00, 0x00, 0x3a,
+		0x7e, 0x9b, 0x55, 0x00, 0x00, 0x00, 0x0a, 0x49, 0x44, 0x41,
+		0x54, 0x78, 0x9c, 0x63, 0x68, 0x00, 0x00, 0x00, 0x82, 0x00,
+		0x81, 0x77, 0xcd, 0x72, 0xb6, 0x00, 0x00, 0x00, 0x00, 0x49,
+		0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
+	};
+	const char *options[] = { "prep=decode",
+				  "prep_output=uint8",
+				  "image_size=8",
+				  "batch=2",
+				  "index=off",
+				  "pin=off",
+				  "time-scale=0.001",
+				  "bad_samples=50%,replace",
+				  NULL,
+				  NULL };
+	const struct gpemu_batch *b;
+	char data[96], path[96], error[512] = "";
+	struct gpemu *g;
+
+	(void)state;
+	snprintf(data, sizeof(data), "data=%s/images", lib_dir);
+	options[8] = data;
+	assert_int_equal(mkdir(data + 5, 0700), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "%s/%u.png", data + 5, i);
+		f = fopen(path, "we");
+		fwrite(grey, sizeof(grey) - 30 * i, 1, f);
+		assert_int_equal(fclose(f), 0);
+	}
+	if (gpemu_open(options, NULL, &g, error, sizeof(error)) < 0)
+		fail_msg("%s", error);
+	assert_int_equal(gpemu_begin_epoch(g, NULL), 1);
+	assert_int_equal(gpemu_next(g, &b), 1);
+	assert_int_equal(b->n, 2);
+	assert_null(b->data);
+	for (unsigned i = 0; i < b->n; i++) {
+		const unsigned char *pixel = b->samples[i].data;
+
+		assert_int_equal(b->samples[i].index, 0);
+		assert_int_equal(b->samples[i].error, 0);
+		assert_int_equal(*pixel, 0x80);
+	}
+	gpemu_close(g);
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%u.png", data + 5, i);
+		unlink(path);
+	}
+	rmdir(data + 5);
 }
 
 static void test_bytes(void **state)
@@ -482,6 +542,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_replaced),
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_without_bytes),
 		cmocka_unit_test(test_tokens),

@@ -149,6 +149,18 @@ print(*(eval("r" + k) for k in sys.argv[2:]))' "$BATS_TEST_TMPDIR/record" "$@"
 	[[ $output == *"Too many levels"* ]]
 }
 
+@test "a folder that a link and an option name has its loops as others" {
+	far=$BATS_TEST_TMPDIR/far
+	mkdir -p "$src/data" "$far/sub"
+	echo x >"$far/sub/x"
+	ln -s "$far" "$src/data/far"
+	ln -s ../sub "$far/sub/again"
+	gpemu-fs --follow-links "$far" "$src" "$mp"
+	[ "$(cat "$mp/data/far/sub/x")" = x ]
+	[ -L "$mp/data/far/sub/again" ]
+	[ "$(stat_of '["links"]["loops"]')" = 1 ]
+}
+
 @test "what a link led to at the scan is opened, or nothing" {
 	mkdir -p "$src/data" "$BATS_TEST_TMPDIR/far/d"
 	echo far >"$BATS_TEST_TMPDIR/far/d/x"

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/units.h"
 #include "common/util.h"
@@ -182,6 +184,53 @@ static void a_state_file(void **state)
 	unlink(path);
 }
 
+/* One without points holds back no other measurement. */
+static void a_state_without_points(void **state)
+{
+	char path[] = "/tmp/gpemu-measure.XXXXXX";
+	struct points p;
+	struct err err = { 0 };
+	int fd = mkstemp(path);
+	FILE *f;
+
+	(void)state;
+	points_all(&p, 64 * MIB);
+	assert_int_equal(points_resume(&p, path, "much", &f, &err), 0);
+	fclose(f);
+	assert_int_equal(points_resume(&p, path, "less", &f, &err), 0);
+	fclose(f);
+	assert_int_equal(lseek(fd, 0, SEEK_END),
+			 sizeof("{\"measure\": \"less\"}"));
+	close(fd);
+	unlink(path);
+}
+
+/* A file that is none is not touched. */
+static void another_file_as_state(void **state)
+{
+	static const char text[] = "{\"accuracy\": 0.75}";
+	char path[] = "/tmp/gpemu-measure.XXXXXX", read_back[64] = "";
+	struct points p;
+	struct err err = { 0 };
+	int fd = mkstemp(path);
+	FILE *f;
+
+	(void)state;
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	points_all(&p, 64 * MIB);
+	assert_int_equal(points_resume(&p, path, "x", &f, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "not a state file"));
+	assert_int_equal(pread(fd, read_back, sizeof(read_back), 0),
+			 strlen(text));
+	assert_string_equal(read_back, text);
+	close(fd);
+	unlink(path);
+	/* one that would wait for a writer */
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(points_resume(&p, path, "x", &f, &err), -EINVAL);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +239,8 @@ int main(void)
 		cmocka_unit_test(the_mean_stays),
 		cmocka_unit_test(too_few_points),
 		cmocka_unit_test(a_state_file),
+		cmocka_unit_test(a_state_without_points),
+		cmocka_unit_test(another_file_as_state),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
