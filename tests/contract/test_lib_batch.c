@@ -120,7 +120,7 @@ static void test_replaced(void **state)
 				  NULL,
 				  NULL };
 	const struct gpemu_batch *b;
-	char data[96], path[96], error[512] = "";
+	char data[96], path[128], error[512] = "";
 	struct gpemu *g;
 
 	(void)state;
