@@ -359,7 +359,7 @@ age() {
 # samples of two members, as WebDataset groups them: key, and .cls
 @test "tar: the samples that WebDataset finds" {
 	python3 -c 'import webdataset' 2>/dev/null ||
-		skip "webdataset is not installed (pip install webdataset)"
+		skip "no webdataset (pip install webdataset)"
 	for kind in tar-dots tar-gnu; do
 		rm -rf "$TMP/data" "$TMP/want"
 		make $kind
