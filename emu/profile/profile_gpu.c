@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "common/util.h"
 #include "emu/profile/precision.h"
 #include "emu/profile/profile.h"
@@ -600,6 +601,16 @@ uint64_t gpu_profile_largest_batch(const struct gpu_profile *p,
 	if (p->resized || row[m->rows.n - 1].peak_mib > p->memory_mib)
 		return estimated;
 	return m->last_is_limit ? m->last_batch : MAX(m->last_batch, estimated);
+}
+
+int gpu_memory_check(const void *object, struct err *err)
+{
+	uint64_t bytes = *(const uint64_t *)object;
+
+	return bytes == 0 || bytes >= MIB
+		       ? 0
+		       : err_set(err, -EINVAL,
+				 "%" PRIu64 " bytes are less than 1M", bytes);
 }
 
 void gpu_profile_resize(struct gpu_profile *p, double memory_mib)

@@ -237,6 +237,9 @@ uint64_t gpu_profile_estimated_batch(const struct gpu_profile *p,
 /* The same GPU with another memory: limits that were measured no longer hold.
  */
 void gpu_profile_resize(struct gpu_profile *p, double memory_mib);
+/* A `check` of struct conf_field for such a memory in bytes: 0, for the
+ * profile's, or at least 1 MiB, which "40" for 40 GiB is not. */
+int gpu_memory_check(const void *object, struct err *err);
 
 /* Does every row separate the optimiser from the backward pass? */
 bool gpu_model_optimizer_given(const struct gpu_model *m);

@@ -11,6 +11,7 @@
 #include "emu/profile/dist.h"
 #include "emu/profile/precision.h"
 #include "emu/profile/profile.h"
+#include "emu/profile/profile_gpu.h"
 #include "loader/options/train_data.h"
 #include "loader/options/train_service.h"
 #include "net/addr.h"
@@ -127,8 +128,8 @@ const struct conf_field train_fields[] = {
 	{ FIELD("gpu", CONF_STRING, gpu), .check = check_gpu,
 	  .arg = "NAME|FILE",
 	  .help = "the GPU to emulate (default: the node's, or v100)" },
-	{ FIELD("gpu_memory", CONF_SIZE, gpu_memory), .arg = "SIZE", .min = MIB,
-	  .max = 1e15,
+	{ FIELD("gpu_memory", CONF_SIZE, gpu_memory), .arg = "SIZE", .min = 0,
+	  .max = 1e15, .check = gpu_memory_check,
 	  .help = "a GPU with this memory, otherwise the same: batches that "
 		  "fit are estimated (default: the profile's)" },
 	{ FIELD("gpu_server", CONF_STRING, gpu_server), .arg = "SOCKET",
