@@ -72,8 +72,8 @@ check()
 	run gpemu-train --data "$mp" --loader sync --prep none --model alexnet \
 		-b 4 -e 3 --json "$JSON"
 	[ "$status" -eq 0 ]
-	# over all epochs reads are most of the wait, but no larger cache helps
-	check "j['totals']['fetch_stall_s'] > .2 * j['totals']['seconds']"
+	# the first epoch waits for reads, and yet no larger cache would help
+	check "j['epochs'][0]['fetch_stall_s'] > .1 * j['epochs'][0]['seconds']"
 	check "j['warm']['misses'] == 0 and j['warm']['hits'] > 0"
 	[[ "$output" != *"larger cache"* ]]
 	[[ "$output" == *"Epoch 0, the first, is not judged: the GPU waited "* ]]
