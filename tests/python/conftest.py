@@ -38,7 +38,7 @@ def files(tmp_path_factory):
     for i in range(N_FILES):
         kind = folder / ("a" if i < N_FILES // 2 else "b")
         kind.mkdir(exist_ok=True)
-        (kind / f"{i:02}").write_bytes(content(i))
+        (kind / f"{i:02}.jpg").write_bytes(content(i))
     return folder
 
 

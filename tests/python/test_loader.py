@@ -32,7 +32,8 @@ def raw(files, **options):
 
 def images(files, **options):
     """Images of 8 x 8; the files are none, so all are zeros."""
-    return raw(files, **{"prep": "decode", "image_size": 8, **options})
+    return raw(files, **{"prep": "decode", "image_size": 8,
+                         "bad_samples": "100%,zeros", **options})
 
 
 def sequences(tokens, **options):
@@ -61,7 +62,7 @@ def test_each_sample_once(files, pin):
                 for at, i in enumerate(batch.index):
                     assert right(batch.data[at], i)
                     assert batch.labels[at] == (i >= N_FILES // 2)
-                    assert batch.paths[at].endswith(f"/{i:02}")
+                    assert batch.paths[at].endswith(f"/{i:02}.jpg")
                 assert not batch.errors.any()
                 assert batch.step().step_end_ns > 0
                 seen += batch.index.tolist()
@@ -555,7 +556,8 @@ def in_threads(work, n=4):
 
 
 @pytest.mark.parametrize("options", [
-    {}, {"pin": "on"}, {"prep": "decode", "image_size": 8}])
+    {}, {"pin": "on"},
+    {"prep": "decode", "image_size": 8, "bad_samples": "100%,zeros"}])
 def test_threads_share_an_epoch(files, options):
     """What one of them holds stays valid while others go on."""
     with raw(files, **{"batch": 1, "epochs": 20, **options}) as loader:
@@ -577,7 +579,7 @@ def test_threads_share_an_epoch(files, options):
                 list(range(N_FILES))
             for batch in seen:
                 (i,), (data,) = batch.index, batch.data
-                assert batch.paths[0].endswith(f"{i:02}")
+                assert batch.paths[0].endswith(f"{i:02}.jpg")
                 assert not data.any() if options.get("prep") else right(data, i)
         assert len(loader.epochs) == 20
 

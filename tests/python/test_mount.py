@@ -23,7 +23,7 @@ def test_a_dataset_behind_a_cache(files):
             data.control("epoch")
             for i in range(N_FILES):
                 path = data.path / ("a" if i < N_FILES // 2 else "b")
-                assert (path / f"{i:02}").read_bytes() == content(i)
+                assert (path / f"{i:02}.jpg").read_bytes() == content(i)
         assert data.stats["hits"] == N_FILES - 1  # empty reads are free
         data.control("reset")
         assert data.stats["hits"] == 0
@@ -69,7 +69,7 @@ def test_ctrl_c_in_the_loop_unmounts_open_files(files):
                             (threading.main_thread().ident, signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         with gpemu.mount(files) as data:
-            with open(data.path / "b" / "20", "rb") as file:
+            with open(data.path / "b" / "20.jpg", "rb") as file:
                 timer.start()
                 while True:
                     os.pread(file.fileno(), 1, 0)

@@ -85,9 +85,13 @@ def test_five_lines_make_the_loop_of_pytorch_emulated():
 
 
 @pytest.mark.parametrize("name", ["torch_after.py", "lightning_like.py"])
-def test_examples_run(files, name):
+def test_examples_run(tmp_path, name):
+    files = tmp_path / "photos"
     module = "torch" if name.startswith("torch") else "numpy"
     pytest.importorskip(module, reason=f"{module} is not installed")
+    subprocess.run([BUILD / "gpemu-data", "make", "--dataset", "imagenet",
+                    "--files", "26", "--classes", "2", files], check=True,
+                   stdout=subprocess.DEVNULL)
     done = subprocess.run(
         [sys.executable, "-B", EXAMPLES / name, files],
         capture_output=True, text=True)
