@@ -207,7 +207,7 @@ start_long()
 	eventually pgrep -f "gpemu-fs .*$TMPDIR"
 	eventually pgrep -f "^sleep 1000"
 	kill -KILL $(pgrep -f "gpemu-fs .*$TMPDIR")
-	eventually grep -q 'cell 30p-r1-.* failed: gpemu-fs died' out
+	eventually grep -q 'cell 30p-r1-.* failed: gpemu-fs: killed by SIGKILL' out
 	kill -TERM $pid
 	wait $pid && false
 	nothing_left
