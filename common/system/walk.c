@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <search.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
@@ -183,6 +185,44 @@ void walk_list_fini(struct walk_list *l)
 	*l = (struct walk_list){ 0 };
 }
 
+/* --- folders that links lead to ------------------------------------------ */
+
+struct seen {
+	uint64_t dev, ino;
+	unsigned n;
+};
+
+static int by_file(const void *a, const void *b)
+{
+	const struct seen *x = a, *y = b;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	return (x->dev > y->dev) - (x->dev < y->dev);
+}
+
+int walk_seen_add(struct walk_seen *s, uint64_t dev, uint64_t ino)
+{
+	struct seen *one = malloc(sizeof(*one)), **at;
+
+	if (!one)
+		return -ENOMEM;
+	*one = (struct seen){ .dev = dev, .ino = ino };
+	at = tsearch(one, &s->root, by_file);
+	if (!at || *at != one)
+		free(one);
+	if (!at)
+		return -ENOMEM;
+	(*at)->n += (*at)->n <= WALK_AGAIN;
+	return (*at)->n > WALK_AGAIN;
+}
+
+void walk_seen_fini(struct walk_seen *s)
+{
+	tdestroy(s->root, free);
+	s->root = NULL;
+}
+
 /* --- a tree --------------------------------------------------------------- */
 
 /* A folder on the way from the root. */
@@ -197,6 +237,7 @@ struct state {
 	const struct walk *w;
 	char path[PATH_MAX];
 	size_t n; /* of the path */
+	struct walk_seen seen;
 	struct err *err;
 };
 
@@ -296,16 +337,42 @@ static int list_folder(struct state *s, int fd, const struct level *level)
 	return r ? r : walk_folders(s, fd, &l, level);
 }
 
+/* A descriptor of the folder; *ret_link: a link led to it. */
+static int open_folder(const struct state *s, int parent, const char *name,
+		       bool *ret_link)
+{
+	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	int fd = openat(parent, *name ? name : ".", flags | O_NOFOLLOW);
+
+	/* ENOTDIR: of a link, as O_DIRECTORY was given */
+	*ret_link = fd < 0 && (errno == ELOOP || errno == ENOTDIR) &&
+		    s->w->flags & WALK_FOLLOW;
+	if (*ret_link)
+		fd = openat(parent, name, flags);
+	return fd < 0 ? -errno : fd;
+}
+
+static int count_link(struct state *s, const struct level *l)
+{
+	uint64_t dev = makedev(l->dev_major, l->dev_minor);
+	int r = walk_seen_add(&s->seen, dev, l->ino);
+
+	if (r <= 0)
+		return r < 0 ? failed(s, r) : 0;
+	return err_set(s->err, -ELOOP,
+		       "%s: links lead to this folder more than %d times",
+		       s->path, WALK_AGAIN);
+}
+
 /* `name` in `parent`; it is the last of s->path. */
 static int walk_folder(struct state *s, int parent, const char *name,
 		       const struct level *above, int depth)
 {
-	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC |
-		    (s->w->flags & WALK_FOLLOW ? 0 : O_NOFOLLOW);
-	_cleanup_close_ int fd = openat(parent, *name ? name : ".", flags);
+	bool link;
+	_cleanup_close_ int fd = open_folder(s, parent, name, &link);
 	struct level level = { .above = above, .depth = depth };
 	struct statx st;
-	int r = fd < 0 ? -errno : walk_look(fd, "", 0, &st);
+	int r = fd < 0 ? fd : walk_look(fd, "", 0, &st);
 
 	if (r < 0)
 		return failed(s, r);
@@ -313,6 +380,8 @@ static int walk_folder(struct state *s, int parent, const char *name,
 	level.dev_major = st.stx_dev_major;
 	level.dev_minor = st.stx_dev_minor;
 	r = check(s, &level);
+	if (r == 0 && link)
+		r = count_link(s, &level);
 	if (r == 0 && s->w->folder)
 		r = s->w->folder(s->w->ctx, s->path, &st, s->err);
 	return r ? r : list_folder(s, fd, &level);
@@ -327,5 +396,8 @@ int walk_tree(const struct walk *w, int dirfd, const char *path,
 
 	for (const char *at = path; (at = strchr(at, '/')); at++)
 		depth++;
-	return r < 0 ? r : walk_folder(&s, dirfd, path, NULL, depth);
+	if (r == 0)
+		r = walk_folder(&s, dirfd, path, NULL, depth);
+	walk_seen_fini(&s.seen);
+	return r;
 }

@@ -14,7 +14,8 @@
  *		left out, stays a link, of 0 bytes: whoever opens it gets the
  *		error.
  *	loops	A link to a folder that it is in ends the walk: -ELOOP. One to
- *		another folder of the tree lists that once more.
+ *		another folder of the tree lists that once more, WALK_AGAIN
+ *		times at most: links to folders with links multiply.
  *	depth	Of WALK_DEPTH folders at most below the root, else -ELOOP.
  *	failures	A folder that cannot be opened or read ends the walk, as
  *		does a name that cannot be looked at. A name that is gone when
@@ -37,6 +38,11 @@
  * descriptor open for each. */
 enum { WALK_DEPTH = 64 };
 #define WALK_TOO_DEEP "folders nested more than 64 deep"
+
+/* How often links may lead to one folder. arbitrary: no known dataset links
+ * to one folder this often, and 64 folders of 1,000 links are listed in a
+ * second. */
+enum { WALK_AGAIN = 1000 };
 
 enum walk_flags {
 	WALK_FOLLOW = 1,
@@ -117,6 +123,17 @@ struct walk {
  */
 int walk_tree(const struct walk *w, int dirfd, const char *path,
 	      struct err *err);
+
+/* --- folders that links lead to ------------------------------------------ */
+
+/* Zeroed is valid: none was seen. */
+struct walk_seen {
+	void *root;
+};
+
+/* Count a link to the folder. 1: it is one more than WALK_AGAIN; 0; -ENOMEM. */
+int walk_seen_add(struct walk_seen *s, uint64_t dev, uint64_t ino);
+void walk_seen_fini(struct walk_seen *s);
 
 /* --- a name --------------------------------------------------------------- */
 

@@ -33,7 +33,8 @@ static void report_links(const struct tree *t, const char *spec)
 	if (tree_path(t, l->first, path, sizeof(path)) < 0)
 		snprintf(path, sizeof(path), "%s", tree_name(t, l->first));
 	log_warn("%s: symbolic links that stay links: %" PRIu64
-		 " to no file or folder, %" PRIu64 " in a loop, %" PRIu64
+		 " to no file or folder, %" PRIu64
+		 " in a loop or to one folder too often, %" PRIu64
 		 " out of the folders of --follow-links, whose targets are "
 		 "read past this mount; the first is %s",
 		 spec, l->dangling, l->loops, l->outside, path);

@@ -121,6 +121,7 @@ void symlinks_fini(struct symlinks *l)
 	free(l->link);
 	free(l->folder);
 	free(l->text);
+	walk_seen_fini(&l->seen);
 	*l = (struct symlinks){ 0 };
 }
 
@@ -390,6 +391,7 @@ int symlinks_follow(struct symlinks *l, struct tree *tree, uint32_t folder,
 {
 	_cleanup_close_ int to = -1;
 	char path[PATH_MAX];
+	int often;
 
 	if (l->none)
 		return not_followed(tree, &tree->links.outside, node);
@@ -403,6 +405,12 @@ int symlinks_follow(struct symlinks *l, struct tree *tree, uint32_t folder,
 		return not_followed(tree, &tree->links.dangling, node);
 	if (S_ISDIR(ret->st_mode) && is_loop(l, tree, folder, path))
 		return not_followed(tree, &tree->links.loops, node);
+	often = S_ISDIR(ret->st_mode)
+			? walk_seen_add(&l->seen, ret->st_dev, ret->st_ino)
+			: 0;
+	if (often)
+		return often < 0 ? often
+				 : not_followed(tree, &tree->links.loops, node);
 	for (uint32_t i = 0; i < l->n_anchors; i++) {
 		const char *rest = below(l->anchor[i].path, path);
 

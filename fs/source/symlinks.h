@@ -13,8 +13,9 @@
  *	others	In a shared tree a file behind folders that are closed to some
  *		users is shown without the permissions that these would need
  *		there, and each read checks that they still have them.
- *	not followed	A link that leads nowhere, to a folder that it is in, or
- *		out of the anchors stays a link.
+ *	not followed	A link that leads nowhere, to a folder that it is in or
+ *		to which WALK_AGAIN others led, or out of the anchors stays a
+ *		link.
  *
  * Written by the scan alone; then any thread may read.
  */
@@ -25,6 +26,7 @@
 #include <sys/stat.h>
 
 #include "common/err.h"
+#include "common/system/walk.h"
 #include "fs/source/beneath.h"
 #include "fs/source/tree.h"
 
@@ -57,6 +59,7 @@ struct symlinks {
 	size_t n, allocated;
 	struct link_folder *folder;
 	size_t n_folders, folders_allocated;
+	struct walk_seen seen; /* folders that links lead to */
 	char *text;
 	size_t text_bytes, text_allocated;
 };

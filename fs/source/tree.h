@@ -52,7 +52,7 @@ struct tree_node {
 struct tree_links {
 	uint64_t followed;
 	uint64_t dangling; /* no file or folder that can be opened is there */
-	uint64_t loops;	   /* to a folder that the link is in */
+	uint64_t loops;	   /* to a folder that the link is in, or too often */
 	uint64_t outside;  /* of the folders below which links are followed */
 	uint32_t first;	   /* node of one that is not followed, if any is */
 };
