@@ -3,7 +3,7 @@
  * Collectives of the ranks of a run; a rank is a process that drives one node.
  *
  *	comm_alone	the only rank (comm.c)
- *	comm_mpi_open	started by mpirun or srun (comm_mpi.c)
+ *	comm_mpi_open	started by mpirun or srun (comm_load.c, comm_mpi.c)
  *
  * All ranks make the same calls in the same order. An exchange gives every
  * rank a small record and a status of each rank. A rank that cannot continue
@@ -111,10 +111,14 @@ int comm_launch(uint32_t size, int argc, char **argv, struct err *err);
 /*
  * Join the ranks that a launcher of MPI has started. `died` is called, on a
  * thread of the communicator, when the process of another rank has gone without
- * comm_close; the run cannot go on then. -ENOTSUP: built without MPI;
- * -ENOTCONN: the ranks cannot connect; each with a text.
+ * comm_close; the run cannot go on then. -ENOTSUP: MPI cannot be loaded, or the
+ * build has none; -ENOTCONN: the ranks cannot connect; each with a text.
  */
 int comm_mpi_open(void (*died)(void *ctx, uint32_t rank), void *ctx,
 		  struct comm **ret, struct err *err);
+/* That, in the module that it loads. */
+int comm_mpi_module_open(void (*died)(void *ctx, uint32_t rank), void *ctx,
+			 struct comm **ret, struct err *err);
+#define COMM_MPI_MODULE_OPEN "comm_mpi_module_open"
 
 #endif

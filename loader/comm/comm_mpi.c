@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranks over MPI-3, of Open MPI or MPICH.
+ * Ranks over MPI-3, of Open MPI or MPICH. A module, which comm_load.c loads.
  *
  * One thread makes all MPI calls. MPI libraries spin while they wait, on the
  * cores that the loader needs. So every collective here is non-blocking, and
@@ -356,8 +356,8 @@ static const struct comm_ops comm_mpi = {
 	.bcast = mpi_bcast,
 };
 
-int comm_mpi_open(void (*died)(void *ctx, uint32_t rank), void *ctx,
-		  struct comm **ret, struct err *err)
+int comm_mpi_module_open(void (*died)(void *ctx, uint32_t rank), void *ctx,
+			 struct comm **ret, struct err *err)
 {
 	struct mpi *m = calloc(1, sizeof(*m));
 	int r;

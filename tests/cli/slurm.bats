@@ -194,7 +194,7 @@ assert json.load(open(sys.argv[1]))["sharing"]["gpus"] == [0, 1]' two.json
 
 @test "slurm: each rank trains on the GPU that its node was handed" {
 	[ "$(id -u)" -eq 0 ] || skip "device files need root"
-	ldd "$bin/gpemu-train" | grep -q libmpi || skip "gpemu-train was built without MPI"
+	[ -e "$bin/gpemu-mpi.so" ] || skip "gpemu-train was built without MPI"
 	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 # MPI's
 	mkdir slurm
 	for node in n0 n1; do

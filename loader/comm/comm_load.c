@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MPI is a module of its own (comm_mpi.c), which a run of several ranks loads:
+ * MPI's library brings a dozen others, and a run of one rank needs none.
+ */
+#include "loader/comm/comm.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+/* As in the build folder, and as installed, from the program's folder on. */
+static const char *const places[] = { "gpemu-mpi.so", GPEMU_MPI_MODULE };
+
+/* NULL: with the reason of the last place in dlerror(3). */
+static void *load(void)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+	const char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
+	void *module = NULL;
+
+	if (!slash)
+		return NULL;
+	n = slash + 1 - path;
+	for (size_t i = 0; !module && i < ARRAY_SIZE(places); i++) {
+		size_t left = sizeof(path) - (size_t)n;
+
+		if ((size_t)snprintf(path + n, left, "%s", places[i]) >= left)
+			continue;
+		/* global: modules of Open MPI look up its functions */
+		if (access(path, F_OK) == 0)
+			module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+	}
+	return module;
+}
+
+int comm_mpi_open(void (*died)(void *ctx, uint32_t rank), void *ctx,
+		  struct comm **ret, struct err *err)
+{
+	void *module = load();
+	const char *why = module ? NULL : dlerror();
+	__typeof__(&comm_mpi_module_open) open = NULL;
+
+	if (module)
+		*(void **)&open = dlsym(module, COMM_MPI_MODULE_OPEN);
+	if (open)
+		return open(died, ctx, ret, err);
+	return err_set(err, -ENOTSUP,
+		       "cannot load MPI: %s; gpemu-train needs Open MPI or "
+		       "MPICH, and a build with libopenmpi-dev or libmpich-dev "
+		       "installed",
+		       why ? why : "gpemu-mpi.so is not there");
+}
