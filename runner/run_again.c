@@ -8,17 +8,12 @@
 #include "common/util.h"
 #include "runner/cell/run_cell.h"
 #include "runner/cell/run_disturb.h"
-#include "runner/cell/run_load.h"
 #include "runner/result/run_verdict.h"
 #include "runner/run/run_lock.h"
-#include "runner/run_load_test.h"
 
 /* Runs of a cell, the first included. arbitrary: a machine that is busy all the
  * time costs twice the time of an idle one, not more. */
 enum { MOST_ATTEMPTS = 3 };
-/* After each round: twice as many as clear all cells if none changes
- * (run_load.h). arbitrary: each costs the time of a cell. */
-enum { MOST_LOAD_TESTS = 2 * LOAD_MEASURES };
 
 /* Keep the first of two runs. */
 static int put_back(struct runner *r, const struct cell *cell, json_t *record,
@@ -118,8 +113,8 @@ static void say_why(const struct runner *r, size_t index)
 	cell_free(&cell);
 }
 
-/* Are there checks, and did other programs change no value by its margin? 1:
- * yes; 0: no; or -ENOMEM. */
+/* Are there checks, and does none need a disturbed cell? 1: yes; 0: no; or
+ * -ENOMEM. */
 static int decided(const struct runner *r)
 {
 	struct verdicts v = { 0 };
@@ -141,8 +136,8 @@ static int decided(const struct runner *r)
 static int say_decided(ssize_t left, size_t n)
 {
 	fprintf(stderr,
-		"gpemu-run: other load disturbed %zd of %zu cells, by less "
-		"than the margin of each check\n",
+		"gpemu-run: other load disturbed %zd of %zu cells; no check "
+		"needs them\n",
 		left, n);
 	return 0;
 }
@@ -157,9 +152,6 @@ int again_run(struct runner *r, size_t *cells, size_t n, bool by_checks,
 		return 0;
 	for (unsigned attempt = 2;; attempt++) {
 		left = disturbed(r, cells, attempt == 2 ? n : (size_t)left);
-		if (left > 0)
-			left = load_test_run(r, cells, (size_t)left,
-					     MOST_LOAD_TESTS);
 		if (left < 0)
 			return (int)left;
 		code = left > 0 && by_checks ? decided(r) : 0;

@@ -16,8 +16,6 @@
  *	         gpemu, order, warmup, started, wall_seconds, attempts,
  *	         overrides[],
  *	         disturbed, disturbance[{sign, seen}] (run_disturb.h),
- *	         load_tested: id of the cell whose load test cleared it, or
- *	         null, load_test{} if one says something (run_load.h),
  *	         rig[{limit, of, factor, why}] (run_rig.h)}
  *	host     as reported by the job, and {name, kernel, machine, cpu,
  *	         cpus, memory_bytes, load_before, load_after, own_cpu_s,

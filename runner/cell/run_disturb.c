@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "common/util.h"
-#include "runner/cell/run_load.h"
 #include "runner/cell/run_rig.h"
 #include "runner/spec/run_stats.h"
 
@@ -59,9 +58,6 @@ static void cpu(const json_t *record, double limit, json_t *signs)
 	const json_t *w = watched(record);
 	double share = number(w, "taken_share"), s = number(w, "seconds");
 
-	/* what is left of the bound is what the host took */
-	if (load_cleared_by(record) && s > 0)
-		share = MIN(share, number(w, "stolen_s") / s);
 	if (share > limit && s > SHORTEST_S)
 		add(signs, "cpu",
 		    "other programs took up to %.3g s of %.3g s from it (%.3g "

@@ -4,8 +4,7 @@
  * and those of the other repetitions of its point:
  *
  *	cpu	other programs, or the host, took more than `limit` of its time
- *		from it (run_watch.h), and no load test shows the contrary
- *		(run_load.h)
+ *		from it (run_watch.h)
  *	disk	the same, by using the disk that it reads
  *	timers	emulated durations ended late, by more than an idle machine
  *		explains, by more than 1 % of a step, and by more than twice

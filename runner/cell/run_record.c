@@ -11,7 +11,6 @@
 #include "common/version.h"
 #include "runner/cell/run_cell_private.h"
 #include "runner/cell/run_disturb.h"
-#include "runner/cell/run_load.h"
 #include "runner/run/run_identity.h"
 #include "runner/cell/run_profiles.h"
 #include "runner/cell/run_rig.h"
@@ -279,12 +278,10 @@ static int judge(const struct workload *w, json_t *record, const json_t *peers,
 {
 	json_t *cell = json_object_get(record, "cell");
 	json_t *signs = disturb_signs(record, peers, limit_of(w, record));
-	const char *by = load_cleared_by(record);
 
 	*ret = json_array_size(signs) > 0;
 	if (json_object_set_new(cell, "disturbed", json_boolean(*ret)) < 0 ||
 	    json_object_set_new(cell, "disturbance", signs) < 0 ||
-	    json_object_set_new(cell, "load_tested", json_pack("s?", by)) < 0 ||
 	    json_object_set_new(cell, "rig", rig_limits(record)) < 0)
 		return -ENOMEM;
 	return 0;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "runner/cell/run_disturb.h"
-#include "runner/cell/run_load.h"
 #include "runner/page/run_html.h"
 
 static const char *text_of(const json_t *j, const char *key)
@@ -66,19 +65,6 @@ static void add_signs(json_t *all, const json_t *record)
 	json_array_foreach (json_object_get(cell, "disturbance"), i, one)
 		count(find(all, "disturbed", text_of(one, "sign")), cell,
 		      disturb_share(record), text_of(one, "seen"));
-}
-
-/* Of those that would be disturbed. */
-static void add_cleared(json_t *all, const json_t *record)
-{
-	const json_t *cell = json_object_get(record, "cell");
-	const json_t *test = json_object_get(cell, "load_test");
-	const char *by = load_cleared_by(record);
-
-	if (by && !json_is_true(json_object_get(cell, "disturbed")))
-		count(find(all, "cleared", by), cell,
-		      json_number_value(json_object_get(test, "delay")),
-		      text_of(test, "seen"));
 }
 
 /* A sample's name in its dataset, whose path was that of a mount. */
@@ -154,8 +140,6 @@ json_t *warnings_json(const json_t *records)
 		add_limits(all, one);
 	json_array_foreach ((json_t *)records, i, one)
 		add_signs(all, one);
-	json_array_foreach ((json_t *)records, i, one)
-		add_cleared(all, one);
 	json_array_foreach (all, i, one) {
 		json_object_del(one, "last");
 		json_object_del(one, "degree");
@@ -186,11 +170,9 @@ static const char *title(const json_t *one)
 {
 	const char *kind = text_of(one, "kind");
 
-	return !strcmp(kind, "rig")	  ? "limit of the rig, "
-	       : !strcmp(kind, "data")	  ? "the dataset, "
-	       : !strcmp(kind, "cleared") ? "other load, cleared by a load "
-					    "test of "
-					  : "disturbed by other load, ";
+	return !strcmp(kind, "rig")    ? "limit of the rig, "
+	       : !strcmp(kind, "data") ? "the dataset, "
+				       : "disturbed by other load, ";
 }
 
 static void put_text(FILE *f, const char *text)

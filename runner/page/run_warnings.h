@@ -2,9 +2,8 @@
 /*
  * What a reader must know before trusting a result: samples that could not be
  * used, where this machine, not the
- * emulated one, was the bottleneck (runner/cell/run_rig.h), which runs other
- * load disturbed (runner/cell/run_disturb.h), and which ones a load test
- * cleared of that (runner/cell/run_load.h).
+ * emulated one, was the bottleneck (runner/cell/run_rig.h), and which runs
+ * other load disturbed (runner/cell/run_disturb.h).
  */
 #ifndef GPEMU_RUNNER_PAGE_RUN_WARNINGS_H
 #define GPEMU_RUNNER_PAGE_RUN_WARNINGS_H
@@ -12,9 +11,9 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* [{kind: "data", "rig", "disturbed" or "cleared", what, runs, of_runs, worst,
- * why}] of an array of records: of each limit, sign and tested cell, how many
- * runs have it, and the id of the worst with its reason. NULL: no memory. */
+/* [{kind: "data", "rig" or "disturbed", what, runs, of_runs, worst,
+ * why}] of an array of records: of each limit and sign, how many runs have it,
+ * and the id of the worst with its reason. NULL: no memory. */
 json_t *warnings_json(const json_t *records);
 
 /* Of that array: a line "WARN ..." each; nothing if it is empty. */

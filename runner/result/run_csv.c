@@ -77,7 +77,6 @@ static void line(const struct result *res, const struct cell *cell,
 	member(f, record, "cell", "wall_seconds");
 	member(f, record, "cell", "attempts");
 	member(f, record, "cell", "disturbed");
-	member(f, record, "cell", "load_tested");
 	member(f, record, "cell", "gpemu");
 	member(f, record, "host", "name");
 	member(f, record, "host", "kernel");
@@ -103,7 +102,7 @@ void result_csv(const struct result *res, FILE *f)
 		csv_text(f, w->axes[a].name);
 	}
 	fputs(",repetition,seed,status,started,cell_wall_seconds,attempts,"
-	      "disturbed,load_tested,gpemu,host,kernel,load_before,other_cpu_"
+	      "disturbed,gpemu,host,kernel,load_before,other_cpu_"
 	      "share",
 	      f);
 	for (size_t i = 0; i < res->n_metrics; i++) {

@@ -19,7 +19,6 @@ static const struct {
 	{ "cell", "time_scale", "time_scale_wall_s_per_s" },
 	{ "cell", "attempts", "attempts" },
 	{ "cell", "disturbed", "disturbed" },
-	{ "cell", "load_tested", "load_tested" },
 	{ "cell", "gpemu", "gpemu_version" },
 	{ "host", "name", "host" },
 	{ "host", "kernel", "kernel" },

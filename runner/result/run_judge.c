@@ -10,10 +10,6 @@
  * single repetition has no interval and is taken as it is. As all comparisons
  * of a check must hold, their number needs no correction. Source: Berger,
  * "Multiparameter Hypothesis Testing and Acceptance Sampling" (1982).
- *
- * Values that other programs may have changed by a known amount are moved by
- * it, up and down in all combinations, those of the repetitions of a value
- * together: the check is decided if none of them changes its outcome.
  */
 #include "runner/result/run_judge.h"
 
@@ -80,8 +76,8 @@ bool judge_ask(struct judge *j, size_t point)
 		    same_combination(j, i, point))
 			return false;
 	j->point = point;
-	j->disturbed = j->moved = false;
-	j->n_found = j->n_doubted = 0;
+	j->disturbed = false;
+	j->n_found = 0;
 	return true;
 }
 
@@ -106,36 +102,16 @@ static char *place(const struct judge *j)
 
 /* --- values ----------------------------------------------------------- */
 
-/* The number of a doubted value; JUDGE_DOUBTS: there are too many. */
-static size_t doubted(struct judge *j, size_t point, size_t metric)
-{
-	size_t k = 0;
-
-	while (k < j->n_doubted &&
-	       (j->doubted[k].point != point || j->doubted[k].metric != metric))
-		k++;
-	if (k == j->n_doubted && k < JUDGE_DOUBTS)
-		j->doubted[j->n_doubted++] = (struct doubted){ point, metric };
-	return k;
-}
-
 int judge_value(struct judge *j, size_t point, const struct metric *m,
 		double *ret)
 {
-	size_t at = result_place(j->res, m), k;
-	double doubt;
+	size_t at = result_place(j->res, m);
 
 	*ret = *result_value(j->res, point, j->repetition, at);
 	if (isnan(*ret))
 		return -ENOENT;
-	doubt = *result_doubt(j->res, point, j->repetition, at);
-	if (doubt <= 0)
-		return 0;
-	k = isfinite(doubt) ? doubted(j, point, at) : JUDGE_DOUBTS;
-	if (k == JUDGE_DOUBTS)
+	if (*result_disturbed(j->res, point, j->repetition, at))
 		j->disturbed = true;
-	else if (j->moved)
-		*ret += j->corner >> k & 1 ? doubt : -doubt;
 	return 0;
 }
 
@@ -226,28 +202,6 @@ void judge_decide(struct judge *j, struct decision *ret,
 	set_interval(j, ret);
 }
 
-int judge_doubts(struct judge *j, judge_fn *fn, void *ctx, struct decision *ret)
-{
-	int code = fn(j, ctx, ret);
-	enum verdict_state first = ret->state;
-	bool shaken = false;
-
-	if (code < 0 || j->disturbed || !j->n_doubted)
-		return code;
-	j->moved = true;
-	for (j->corner = 0; !shaken && j->corner < 1u << j->n_doubted;
-	     j->corner++) {
-		code = fn(j, ctx, ret);
-		if (code == -ENOMEM)
-			return code;
-		shaken = code < 0 || ret->state != first;
-	}
-	j->moved = false;
-	code = fn(j, ctx, ret);
-	ret->shaken = shaken;
-	return code;
-}
-
 /* --- verdicts --------------------------------------------------------- */
 
 /* "17.1 to 17.9", or "difference 1.2 to 1.4"; empty of one repetition. */
@@ -277,9 +231,6 @@ static char *note(const struct judge *j, const struct decision *d,
 		return strdup("no repetition has all values");
 	if (d && j->disturbed)
 		return strdup("other programs disturbed a run");
-	if (d && d->shaken)
-		return strdup("other programs disturbed a run, perhaps by more "
-			      "than its margin");
 	if (is_lone(j, d))
 		return judge_text("one of %zu repetitions has all values",
 				  (size_t)j->w->repetitions);
@@ -290,15 +241,13 @@ static char *note(const struct judge *j, const struct decision *d,
 				  d->needed);
 	if (state == VERDICT_NOT_REPRODUCED)
 		return strdup(j->reason);
-	return strdup(d && j->n_doubted ? "other programs disturbed a run, by "
-					  "less than its margin"
-					: "");
+	return strdup("");
 }
 
 static enum verdict_state state_of(const struct judge *j,
 				   const struct decision *d)
 {
-	if (!d || !d->n || j->disturbed || d->shaken || is_lone(j, d))
+	if (!d || !d->n || j->disturbed || is_lone(j, d))
 		return VERDICT_UNDECIDED;
 	return d->state == VERDICT_FAIL && j->reason ? VERDICT_NOT_REPRODUCED
 						     : d->state;

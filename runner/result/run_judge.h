@@ -9,9 +9,6 @@
 #include "runner/result/run_verdict.h"
 #include "runner/spec/run_evidence.h"
 
-/* The most values that a check may doubt: it is made at 2^n corners. */
-enum { JUDGE_DOUBTS = 10 };
-
 struct judge {
 	const struct result *res;
 	const struct workload *w;
@@ -21,15 +18,7 @@ struct judge {
 	const char *reason;	 /* of the next verdict; or NULL */
 	bool *depends;		 /* by axis */
 	size_t point, repetition;
-	bool disturbed; /* a value since judge_ask was, nobody knows how much */
-	/* the values since judge_ask that other programs may have changed; they
-	 * are moved by their doubts, up where `corner` has a bit */
-	struct doubted {
-		size_t point, metric;
-	} doubted[JUDGE_DOUBTS];
-	size_t n_doubted;
-	bool moved;
-	unsigned corner;
+	bool disturbed; /* the run of a value since judge_ask was */
 	/* the sides in each repetition that has all their values */
 	struct expr_result *found;
 	size_t n_found;
@@ -58,7 +47,6 @@ struct decision {
 	size_t needed;		  /* repetitions to decide; SIZE_MAX: never */
 	struct interval interval; /* from two repetitions on */
 	const char *of;		  /* of what it is: "difference "; "": ours */
-	bool shaken;		  /* other programs may have changed it */
 };
 
 /* One more comparison: it holds while `margin` (of `n` repetitions) is positive
@@ -69,13 +57,6 @@ void decision_add(struct decision *d, const double *margin, size_t n,
  * sides the first is ours, of more the second. n_found > 0. */
 void judge_decide(struct judge *j, struct decision *ret,
 		  struct expr_result *ret_mean);
-
-/* Find the values and decide. Errors as judge_value and expr_eval. */
-typedef int judge_fn(struct judge *j, void *ctx, struct decision *ret);
-/* Decide, and again wherever within their doubts the values may lie: is it the
- * same? What `fn` found is that of the values themselves. */
-int judge_doubts(struct judge *j, judge_fn *fn, void *ctx,
-		 struct decision *ret);
 
 /* The result in three texts, which the verdict takes over; NULL: no memory. */
 struct found {

@@ -9,7 +9,6 @@
 #include "common/util.h"
 #include "common/version.h"
 #include "runner/cell/run_cell.h"
-#include "runner/cell/run_load.h"
 #include "runner/run/run_host.h"
 #include "runner/result/run_origins.h"
 
@@ -115,8 +114,7 @@ static int add_record(struct result *res, size_t point, size_t repetition,
 
 		if (code == -ENOMEM)
 			return code;
-		*result_doubt(res, point, repetition, i) =
-			disturbed ? load_doubt(record, m, *v) : 0;
+		*result_disturbed(res, point, repetition, i) = disturbed;
 	}
 	return 0;
 }
@@ -223,11 +221,11 @@ static int init_values(struct result *res)
 	size_t n = res->n_metrics * w->n_points;
 
 	res->value = calloc(n * w->repetitions, sizeof(*res->value));
-	res->doubt = calloc(n * w->repetitions, sizeof(*res->doubt));
+	res->disturbed = calloc(n * w->repetitions, sizeof(*res->disturbed));
 	res->spreads = calloc(n, sizeof(*res->spreads));
 	res->n_ok = calloc(w->n_points, sizeof(*res->n_ok));
 	res->n_failed = calloc(w->n_points, sizeof(*res->n_failed));
-	if (!res->value || !res->doubt || !res->spreads || !res->n_ok ||
+	if (!res->value || !res->disturbed || !res->spreads || !res->n_ok ||
 	    !res->n_failed)
 		return -ENOMEM;
 	for (size_t i = 0; i < n * w->repetitions; i++)
@@ -258,7 +256,7 @@ void result_fini(struct result *res)
 {
 	free(res->metrics);
 	free(res->value);
-	free(res->doubt);
+	free(res->disturbed);
 	free(res->spreads);
 	free(res->n_ok);
 	free(res->n_failed);

@@ -23,12 +23,10 @@ struct result {
 	const struct metric **metrics; /* the table's columns, then the rest */
 	size_t n_metrics;
 	size_t n_columns;
-	double *value;		/* [(point * n_metrics + metric) * repetitions +
-				 * repetition]; NaN: there is none */
-	double *doubt;		/* the same: by how much other programs may have
-				 * changed it, INFINITY: nobody knows; 0 unless
-				 * the cell's record says cell.disturbed */
-	struct spread *spreads; /* [point * n_metrics + metric] */
+	double *value;	 /* [(point * n_metrics + metric) * repetitions +
+			  * repetition]; NaN: there is none */
+	bool *disturbed; /* the same: other programs may have changed it */
+	struct spread *spreads;	    /* [point * n_metrics + metric] */
 	size_t *n_ok, *n_failed;    /* cells, by point */
 	struct result_parts *parts; /* by point */
 	json_t *records;	    /* all that are "ok" */
@@ -64,11 +62,11 @@ static inline double *result_value(const struct result *res, size_t point,
 			   repetition];
 }
 /* Of that value, to set or read. */
-static inline double *result_doubt(const struct result *res, size_t point,
-				   size_t repetition, size_t m)
+static inline bool *result_disturbed(const struct result *res, size_t point,
+				     size_t repetition, size_t m)
 {
-	return &res->doubt[result_value(res, point, repetition, m) -
-			   res->value];
+	return &res->disturbed[result_value(res, point, repetition, m) -
+			       res->value];
 }
 /* Compute the derived metrics. -ENOMEM. */
 int result_derive(struct result *res);

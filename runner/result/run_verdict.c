@@ -133,7 +133,7 @@ static int judge_point(struct judge *j, const struct expect *e,
 	struct sides s = { .e = e };
 	struct decision d = { 0 };
 
-	switch (judge_doubts(j, decide_sides, &s, &d)) {
+	switch (decide_sides(j, &s, &d)) {
 	case 0: break;
 	case -ENOENT:
 		return judge_add_missing(
@@ -311,7 +311,7 @@ static int judge_walk(struct judge *j, struct walk *w, const char *check)
 	find_points(j, w);
 	if (w->n_steps < 2) /* fewer have no order */
 		return 0;
-	code = judge_doubts(j, decide_steps, w, &d);
+	code = decide_steps(j, w, &d);
 	if (code == -ENOMEM)
 		return code;
 	if (code < 0)

@@ -49,7 +49,7 @@ static int judge_near(struct judge *j, const struct published *p,
 		return 0;
 	if (p->tolerance.relative)
 		n.tolerance *= fabs(n.wanted);
-	if (judge_doubts(j, decide_near, &n, &d) < 0)
+	if (decide_near(j, &n, &d) < 0)
 		return judge_add_missing(j, check,
 					 judge_text("no value of %s", m->name));
 	digits = verdict_digits(&n.mean);
@@ -130,7 +130,7 @@ static int judge_rank(struct judge *j, struct ranks *r, const char *check)
 	char text[RESULT_TEXT];
 	struct decision d = { 0 };
 
-	switch (judge_doubts(j, decide_rank, r, &d)) {
+	switch (decide_rank(j, r, &d)) {
 	case 0: break;
 	case -EDOM:
 		return judge_add_missing(j, check, strdup("too few values"));

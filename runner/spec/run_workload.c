@@ -106,8 +106,6 @@ static const struct conf_field fields[] = {
 	{ "warmup", CONF_UINT, offsetof(struct workload, warmup), .max = 100 },
 	{ "order", CONF_STRING, offsetof(struct workload, order_text) },
 	{ "noise", CONF_CAPACITY, offsetof(struct workload, noise) },
-	{ "load_tolerance", CONF_CAPACITY,
-	  offsetof(struct workload, load_tolerance) },
 	{ "independent", CONF_BOOL, offsetof(struct workload, independent) },
 	{ "axes", CONF_TREE, offsetof(struct workload, axes_tree) },
 	{ "exclude", CONF_LIST, offsetof(struct workload, excludes),
@@ -180,10 +178,6 @@ static int check_order(struct workload *w, struct err *err)
 	if (w->noise.fraction < 0)
 		return conf_node_error(conf_node_get(w->root, "noise"), w->path,
 				       err, "noise is a share: 5%%");
-	if (w->load_tolerance.fraction < 0)
-		return conf_node_error(conf_node_get(w->root, "load_tolerance"),
-				       w->path, err,
-				       "load_tolerance is a share: 1%%");
 	if (w->rules.au.fraction < 0)
 		return conf_node_error(
 			conf_node_get(conf_node_get(w->root, "rules"), "au"),
@@ -342,7 +336,6 @@ static int init(struct workload *w, const char *path)
 				.seed = 1,
 				.sample.seed = 1,
 				.noise = { .fraction = .05 },
-				.load_tolerance = { .fraction = .01 },
 				.rules.au = { .fraction = .9 },
 				.cell_timeout_ns = 600 * NS_PER_S,
 				.overrides = json_array() };

@@ -32,7 +32,6 @@
  *	warmup: 1                       discarded runs of each point
  *	order: random                   of the cells, interleaved | listed
  *	noise: 5%                       limit of other load, else run again
- *	load_tolerance: 1%              of an epoch time, beside more load
  *	time_scale: 0.1                 passed to every program
  *	seed: 1                         a repetition adds its number, from 0
  *	cell_timeout: 10m
@@ -156,9 +155,8 @@ struct workload {
 	uint64_t warmup;
 	char *order_text;
 	enum workload_order order;
-	struct units_capacity noise;	      /* a share of a cell's time */
-	struct units_capacity load_tolerance; /* a share; 0: no load tests */
-	bool independent;		      /* cells may run concurrently */
+	struct units_capacity noise; /* a share of a cell's time */
+	bool independent;	     /* cells may run concurrently */
 	struct {
 		struct units_capacity au; /* a share */
 	} rules;			  /* run_rules.h */

@@ -144,7 +144,7 @@ need_root()
 	[[ $output == *"failed: python3: exit status 1 (SystemError: no tape)"* ]]
 	grep -q Bottleneck results/e/logs/*
 	grep -q Traceback results/e/logs/*
-	sed -i "s,command:.*,command: \"$GPEMU_BUILD/gpemu-train --data /none; echo gave up >\&2; exit 4\"}," e.yaml
+	sed -i "s,command:.*,command: \"$bin/gpemu-train --data /none; echo gave up >\&2; exit 4\"}," e.yaml
 	run gpemu_run e.yaml
 	[[ $output == *"failed: /bin/sh: exit status 4 (gpemu-train: /none: No such file or directory)"* ]]
 }
@@ -642,131 +642,6 @@ exec_workload()
 		assert .05 < w["taken_share"] <= 1, w
 	END
 	grep -q 'disturbed by other load' results/small/report.html
-}
-
-# A program whose own processes compete for the CPU, and whose result is what
-# the Python code $1 sets s to.
-competing_workload()
-{
-	[ -r /proc/self/schedstat ] || skip "the kernel does not report waits for a CPU"
-	cat >cell.py <<-END
-		import json, os, sys, time
-		burner = os.fork()
-		if burner == 0:
-		    while True: pass
-		open("runs", "a").write("run\n")
-		$1
-		os.kill(burner, 9)
-		json.dump({"epochs": [{"seconds": s}]}, open(sys.argv[1], "w"))
-	END
-	cat >w.yaml <<-END
-		name: small
-		question: Does load change it?
-		dataset: {dataset: imagenette, files: 5}
-		base: {exec: {command: [python3, $PWD/cell.py, '{record}']}}
-		load_tolerance: 5%
-		kind: self
-		expect: [{that: seconds < 1000}]
-	END
-	sed -i "s,\"runs\",\"$PWD/runs\"," cell.py
-	: >runs
-	# all on one CPU, so that they meet
-	taskset -cp "$(taskset -cp $$ | sed 's/.*[ ,-]//')" $BASHPID
-}
-
-# Other programs left too little of the CPU for a load test.
-too_busy()
-{
-	grep -q "too little more load" out ||
-		grep -q '^      "other_cpu_share": \(0.[5-9]\|1\)' results/small/records/*
-}
-
-@test "run: a load test clears a cell that other load does not change" {
-	competing_workload 'time.sleep(2.5); s = 2.5'
-	busy "$PWD/runs" &
-	load=$!
-	run --separate-stderr gpemu_run w.yaml
-	kill $load
-	echo "$stderr" "$output" | tee out
-	too_busy && skip "other programs keep the machine busy"
-	[ "$status" -eq 0 ]
-	[[ $stderr == *"load test: beside "*", seconds changed by 0 %: the run stands"* ]]
-	[[ $stderr == *"load tests cleared 1 of 1 cells"* ]]
-	[[ $output == *"PASS (self)"* ]]
-	[[ $output == *"WARN  other load, cleared by a load test of all-r1-"*": 1 of 1 runs"* ]]
-	# neither a repetition nor a file of it
-	[ "$(wc -l <runs)" -eq 2 ]
-	run ! ls results/small/*/load-test*
-	python3 - <<-'END'
-		import csv, json, glob
-		[name] = glob.glob("results/small/records/*")
-		c = json.load(open(name))["cell"]
-		t = c["load_test"]
-		assert c["attempts"] == 1 and c["disturbed"] is False, c
-		assert t["cell"] == c["id"] == c["load_tested"] and t["stands"], t
-		assert t["other_cpu_share_tested"] >= 1.5 * t["other_cpu_share"], t
-		[row] = csv.DictReader(open("results/small/results.csv"))
-		assert row["load_tested"] == c["id"], row
-	END
-	# a tolerance of 0: no load tests
-	: >runs
-	busy "$PWD/runs" &
-	load=$!
-	run --separate-stderr gpemu_run --fresh w.yaml load_tolerance=0%
-	kill $load
-	[[ $stderr != *"load test"* ]]
-	[[ $stderr == *"other load disturbed 1 of 1 cells"* ]]
-}
-
-@test "run: a load test does not clear a cell of real work" {
-	competing_workload 't = time.time(); c = time.process_time; list(iter(lambda: c() < 1.2, False)); s = time.time() - t'
-	busy "$PWD/runs" &
-	load=$!
-	run --separate-stderr gpemu_run w.yaml
-	kill $load
-	echo "$stderr" "$output" | tee out
-	too_busy && skip "other programs keep the machine busy"
-	[ "$status" -eq 0 ]
-	[[ $stderr == *"seconds changed by "*": the run is disturbed"* ]]
-	[[ $stderr == *"other load disturbed 1 of 1 cells, by less than the margin of each check"* ]]
-	[ "$(wc -l <runs)" -eq 2 ] # a run and its test: no second one decides more
-	[[ $output == *"PASS (self)"*"other programs disturbed a run, by less than its margin"* ]]
-	[[ $output != *"cleared by"* ]]
-	# the same record, and a check that it passes by a thousandth
-	n=$(wc -l <runs)
-	limit=$(python3 -c 'import glob, json; print(1.001 * json.load(open(glob.glob("results/small/records/*")[0]))["epochs"][0]["seconds"])')
-	sed -i "s/seconds < 1000/seconds < $limit/" w.yaml
-	run --separate-stderr gpemu_run w.yaml
-	echo "$stderr" "$output"
-	[ "$status" -eq 3 ]
-	[ "$(wc -l <runs)" -eq "$n" ]
-	[[ $output == *"UNDECIDED (self)"*"perhaps by more than its margin"* ]]
-}
-
-@test "run: a signal during a load test leaves no process and no file" {
-	competing_workload 'time.sleep(2.5); s = 2.5'
-	busy "$PWD/runs" &
-	load=$!
-	"$bin/gpemu-run" --no-mount w.yaml >out 2>&1 3>&- &
-	pid=$!
-	for _ in $(seq 200); do
-		[ "$(wc -l <runs)" -gt 1 ] && break
-		sleep .1
-	done
-	children=$(pgrep -P $pid)
-	kill -INT $pid
-	status=0
-	wait $pid || status=$?
-	kill $load
-	too_busy && skip "other programs keep the machine busy"
-	# the cell and the busy process
-	[ "$(wc -w <<<"$children")" -eq 2 ]
-	[ "$status" -eq 130 ]
-	for p in $children; do run ! kill -0 "$p"; done
-	nothing_left
-	run ! ls results/small/*/load-test*
-	# the first run stays
-	[ "$(ls results/small/records | wc -l)" -eq 1 ]
 }
 
 @test "run: results.csv has one line per run, failed or not" {
