@@ -53,7 +53,8 @@ struct gpemu_step {
 	uint64_t compute_start_ns, compute_end_ns; /* forward, backward */
 	/* The GPU was idle before the step: for want of the batch, of which
 	 * for reads, as pin_stall_ns for the pin stage, the rest for
-	 * preparation; and while the batch was copied. */
+	 * preparation; and while the batch was copied, or the host had not
+	 * launched all of it. */
 	uint64_t data_wait_ns, fetch_stall_ns;
 	uint64_t transfer_stall_ns;
 	/* With several GPUs, the first one: wait for the slowest GPU, then the

@@ -50,7 +50,7 @@ struct gpemu_step lib_step(const struct gpu_step *s)
 		.compute_start_ns = s->compute_start,
 		.compute_end_ns = s->compute_end,
 		.data_wait_ns = s->data_wait_ns,
-		.transfer_stall_ns = s->transfer_stall_ns,
+		.transfer_stall_ns = s->transfer_stall_ns + s->host_stall_ns,
 		.barrier_wait_ns = s->barrier_wait_ns,
 		.allreduce_ns = s->allreduce_ns,
 		.step_end_ns = s->step_end,
@@ -471,7 +471,8 @@ static void fill_epoch(const struct account *a, struct gpemu_epoch *ret)
 		.fetch_stall_ns = account_mean(a, a->fetch_stall_ns),
 		.prep_stall_ns = account_mean(a, a->prep_stall_ns),
 		.pin_stall_ns = account_mean(a, a->pin_stall_ns),
-		.transfer_stall_ns = account_mean(a, a->transfer_stall_ns),
+		.transfer_stall_ns = account_mean(a, a->transfer_stall_ns +
+							     a->host_stall_ns),
 		.checkpoint_stall_ns = a->checkpoint_stall_ns,
 		.utilisation = account_au(a),
 	};

@@ -228,6 +228,9 @@ struct gpus_part device_part_of(const struct device_job *j, uint32_t samples,
 				uint64_t bytes);
 void device_vary(const struct device_job *j, struct rng *rng,
 		 struct gpus_part *p);
+/* Step n (from 0, since the run's start) is one of the model's warmup_ms. */
+void device_warm_up(const struct device_job *j, uint64_t n,
+		    struct gpus_part *part);
 /* Does step n (from 0, since the run's start) keep its gradients for a later
  * one? Then the optimiser is left out of its parts. */
 bool device_accumulates(const struct device_job *j, uint64_t n,

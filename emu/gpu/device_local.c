@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "common/rng.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "emu/gpu/device.h"
 
@@ -98,6 +99,16 @@ bool device_accumulates(const struct device_job *j, uint64_t n,
 	for (uint32_t i = 0; i < j->gpus->n; i++)
 		part[i].optimizer_ns = 0;
 	return true;
+}
+
+void device_warm_up(const struct device_job *j, uint64_t n,
+		    struct gpus_part *part)
+{
+	const struct conf_list *l = &j->model->warmup_ms;
+	const double *ms = l->items;
+
+	for (uint32_t i = 0; n < l->n && !j->step && i < j->gpus->n; i++)
+		part[i].warmup_ns = (uint64_t)(ms[n] * NS_PER_MS);
 }
 
 uint64_t device_local_ns(const struct device_job *j, uint64_t bytes)
@@ -206,6 +217,7 @@ static void local_submit(struct device *d, const struct device_part *part,
 		device_vary(&d->job, &l->rng[i], &cost[i]);
 		l->used += part[i].samples > 0;
 	}
+	device_warm_up(&d->job, l->n_steps, cost);
 	l->gpus.accumulates = device_accumulates(&d->job, l->n_steps++, cost);
 	if (d->events.reach) {
 		submit_with_nodes(l, cost);

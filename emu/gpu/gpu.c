@@ -43,6 +43,7 @@ void gpu_copy(struct gpu *g, uint64_t start, uint64_t end, struct gpu_step *ret)
 {
 	uint64_t free_ns = g->compute_end;
 
+	g->host_end = start + g->host_ns;
 	*ret = (struct gpu_step){
 		.copy_start = start,
 		.copy_end = end,
@@ -56,7 +57,11 @@ void gpu_compute(struct gpu *g, uint64_t before_ns, uint64_t compute_ns,
 	uint64_t free_ns = g->compute_end, start = MAX(s->copy_end, free_ns);
 
 	s->transfer_stall_ns = start - free_ns - s->data_wait_ns;
-	s->compute_start = start + before_ns;
+	start += before_ns;
+	s->host_stall_ns = g->host_end > start + compute_ns
+				   ? g->host_end - compute_ns - start
+				   : 0;
+	s->compute_start = start + s->host_stall_ns;
 	s->compute_end = s->compute_start + compute_ns;
 }
 
@@ -67,6 +72,7 @@ void gpu_end(struct gpu *g, uint64_t end, struct gpu_step *s)
 	g->room_ns = g->transfer == GPU_TRANSFER_OVERLAP
 			     ? MAX(s->copy_end, g->compute_end)
 			     : end;
+	g->room_ns = MAX(g->room_ns, g->host_end);
 	g->compute_end = s->step_end = end;
 }
 

@@ -21,6 +21,14 @@
  * While the compute stream is idle before a step, the step waits first for
  * its batch (data wait), then for the copy (transfer stall); the two add up
  * to the idle time.
+ *
+ * Host time: a program spends `host_ns` on each step to launch its work, from
+ * the begin of its copy on; the device runs what was launched meanwhile. It is
+ * hidden behind the computation unless that is shorter. Then the step ends as
+ * the last launch does, and the difference is host stall:
+ *
+ *	host     |----0----||----1----||----2----|
+ *	compute     |--0---|    |--1---|    |--2---|
  */
 #ifndef GPEMU_EMU_GPU_GPU_H
 #define GPEMU_EMU_GPU_GPU_H
@@ -38,6 +46,8 @@ struct gpu {
 	enum gpu_transfer transfer;
 	uint64_t compute_end; /* of the last batch submitted */
 	uint64_t room_ns;     /* when the device has room for a batch */
+	uint64_t host_ns;     /* the host's own time of a step; 0: none */
+	uint64_t host_end;    /* of the last step whose copy has begun */
 };
 
 struct gpu_step {
@@ -45,11 +55,12 @@ struct gpu_step {
 	uint64_t compute_start, compute_end; /* forward and backward */
 	uint64_t data_wait_ns;		     /* idle, waiting for the batch */
 	uint64_t transfer_stall_ns; /* idle while the batch was copied */
-	uint64_t prep_ns;	    /* transforms on the device */
-	uint64_t barrier_wait_ns;   /* for the slower GPUs of a group */
-	uint64_t allreduce_ns;	    /* not hidden by the backward pass */
-	uint64_t optimizer_ns;	    /* after it; 0: part of backward */
-	uint64_t step_end;	    /* the next computation may begin */
+	uint64_t host_stall_ns;	  /* idle for the host, before compute_start */
+	uint64_t prep_ns;	  /* transforms on the device */
+	uint64_t barrier_wait_ns; /* for the slower GPUs of a group */
+	uint64_t allreduce_ns;	  /* not hidden by the backward pass */
+	uint64_t optimizer_ns;	  /* after it; 0: part of backward */
+	uint64_t step_end;	  /* the next computation may begin */
 };
 
 /* "overlap" or "blocking"; -EINVAL with a text. */

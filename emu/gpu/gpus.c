@@ -33,6 +33,7 @@ void gpus_init(struct gpus *g, const struct gpus_config *c, uint64_t now)
 	g->config.transfer = gpus_transfer(c);
 	for (uint32_t i = 0; i < c->n; i++) {
 		gpu_init(&g->gpu[i], g->config.transfer, now);
+		g->gpu[i].host_ns = c->host_ns;
 		g->root[i] = (struct link){ c->root_bytes_per_s, now };
 	}
 }
@@ -140,6 +141,16 @@ static uint64_t model_ns(const struct gpus *g, uint32_t used)
 	       used * c->latency_ns;
 }
 
+/* Forward and backward, `before` and what else precedes them. */
+static void compute_part(struct gpu *g, uint64_t before,
+			 const struct gpus_part *part, struct gpu_step *step)
+{
+	gpu_compute(g, before + part->prep_ns + part->warmup_ns,
+		    part->forward_ns + part->backward_ns, step);
+	step->host_stall_ns += part->warmup_ns;
+	step->prep_ns = part->prep_ns;
+}
+
 static uint64_t step_dp(struct gpus *g, uint32_t used,
 			const struct gpus_part *part, struct gpu_step *step)
 {
@@ -150,13 +161,11 @@ static uint64_t step_dp(struct gpus *g, uint32_t used,
 	for (uint32_t i = 0; i < used; i++) {
 		if (i)
 			step[i] = step[0];
-		gpu_compute(&g->gpu[i], before + part[i].prep_ns,
-			    part[i].forward_ns + part[i].backward_ns, &step[i]);
+		compute_part(&g->gpu[i], before, &part[i], &step[i]);
 		slowest = MAX(slowest, step[i].compute_end);
 	}
 	end = slowest + after;
 	for (uint32_t i = 0; i < used; i++) {
-		step[i].prep_ns = part[i].prep_ns;
 		step[i].barrier_wait_ns = slowest - step[i].compute_end;
 		step[i].allreduce_ns = before + end - slowest;
 		if (i)
@@ -173,9 +182,7 @@ static void compute(struct gpus *g, uint32_t used, const struct gpus_part *part,
 {
 	*ret = (struct gpus_reach){ .accumulates = g->accumulates };
 	for (uint32_t i = 0; i < used; i++) {
-		gpu_compute(&g->gpu[i], part[i].prep_ns,
-			    part[i].forward_ns + part[i].backward_ns, &step[i]);
-		step[i].prep_ns = part[i].prep_ns;
+		compute_part(&g->gpu[i], 0, &part[i], &step[i]);
 		step[i].allreduce_ns = part[i].sharded_ns;
 		pass[i].end = step[i].compute_end + part[i].sharded_ns;
 		pass[i].start = pass[i].end - part[i].backward_ns;

@@ -66,6 +66,7 @@ struct gpus_config {
 	bool inference;		 /* no gradients */
 	struct collective reduce;
 	struct fsdp fsdp; /* GPUS_FSDP; reduce.bytes is 0 then */
+	uint64_t host_ns; /* as of struct gpu */
 };
 
 /* A GPU's part of a step. */
@@ -76,6 +77,7 @@ struct gpus_part {
 	uint64_t forward_ns, backward_ns;
 	uint64_t optimizer_ns; /* 0: a part of backward */
 	uint64_t sharded_ns;   /* GPUS_FSDP: waits for parameters */
+	uint64_t warmup_ns;    /* more that a first step takes: host stall */
 };
 
 /* The times of `n` samples of a model, `bytes` in total, on a GPU, without

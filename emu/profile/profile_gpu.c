@@ -66,6 +66,11 @@ static const struct conf_field model_fields[] = {
 	{ "model_transfer_ms", CONF_DOUBLE,
 	  offsetof(struct gpu_model, model_transfer_ms), .min = 0,
 	  .max = MAX_MS },
+	{ "host_ms", CONF_DOUBLE, offsetof(struct gpu_model, host_ms), .min = 0,
+	  .max = MAX_MS },
+	{ "warmup_ms", CONF_LIST, offsetof(struct gpu_model, warmup_ms),
+	  .item = CONF_DOUBLE, .item_size = sizeof(double), .min = 0,
+	  .max = MAX_MS },
 	/* default: the last row's */
 	{ "last_batch", CONF_UINT, offsetof(struct gpu_model, last_batch),
 	  .min = 1, .max = MAX_BATCH },
@@ -655,6 +660,18 @@ bool gpu_model_memory_given(const struct gpu_model *m)
 	return row[m->rows.n - 1].peak_mib > 0;
 }
 
+/* Of the rows, which for a normal distribution is its coefficient of variation;
+ * 0: not given. */
+static double mean_spread(const struct gpu_model *m)
+{
+	const struct gpu_row *row = m->rows.items;
+	double sum = 0;
+
+	for (size_t i = 0; i < m->rows.n; i++)
+		sum += row[i].spread_pct;
+	return m->rows.n ? sum / (double)m->rows.n : 0;
+}
+
 int gpu_profile_noise(const struct gpu_profile *p, const struct gpu_model *m,
 		      double *ret, struct err *err)
 {
@@ -666,6 +683,10 @@ int gpu_profile_noise(const struct gpu_profile *p, const struct gpu_model *m,
 		if (strcmp(n[i].name, m->name))
 			continue;
 		*ret = n[i].cv_pct / 100;
+		return 0;
+	}
+	if (mean_spread(m) > 0) {
+		*ret = mean_spread(m) / 100;
 		return 0;
 	}
 	return err_set(err, -ENODATA,

@@ -50,10 +50,16 @@ struct gpu_model {
 	uint64_t sample_bytes; /* 0: the profile's */
 	double model_transfer_ms; /* parameters to the device, pageable, once;
 				   * default: in fp32, by the pinned law */
-	uint64_t last_batch;	  /* the largest batch size that was measured */
-	bool last_is_limit;	  /* the next one ran out of device memory */
-	bool copies_measured;	  /* else they are the pinned law's; not in the
-				   * file */
+	/* the host's own time of a step, ms: to launch it, without waiting for
+	 * the device; 0: not given */
+	double host_ms;
+	/* by so much the first steps of a job take longer than those after
+	 * them, ms each (allocator, autotuning): double */
+	struct conf_list warmup_ms;
+	uint64_t last_batch;  /* the largest batch size that was measured */
+	bool last_is_limit;   /* the next one ran out of device memory */
+	bool copies_measured; /* else they are the pinned law's; not in the
+			       * file */
 	/* error of a step between two rows, at most; 100: unknown, since none
 	 * was measured there. If tolerance_points is not 0, it is the largest
 	 * seen at so many batch sizes that were held out. */
@@ -253,8 +259,8 @@ static inline bool gpu_model_error_given(const struct gpu_model *m)
 	return m->rows.n > 1 && m->tolerance_pct < 100;
 }
 
-/* The model's coefficient of variation (0.01: 1 %); -ENODATA with a text that
- * lists the measured models. */
+/* The model's coefficient of variation (0.01: 1 %), else the mean spread of its
+ * rows; -ENODATA with a text that lists the measured models. */
 int gpu_profile_noise(const struct gpu_profile *p, const struct gpu_model *m,
 		      double *ret, struct err *err);
 

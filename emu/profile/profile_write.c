@@ -122,6 +122,22 @@ static void write_board(FILE *f, const struct gpu_board *b)
 	write_text(f, "source", b->source, 2);
 }
 
+/* host_ms and warmup_ms, where they are given. */
+static void write_host(FILE *f, const struct gpu_model *m, const char *before,
+		       const char *after)
+{
+	const double *ms = m->warmup_ms.items;
+
+	if (m->host_ms > 0)
+		fprintf(f, "%shost_ms: %.4g%s", before, m->host_ms, after);
+	if (m->warmup_ms.n)
+		fprintf(f, "%swarmup_ms: [", before);
+	for (size_t i = 0; i < m->warmup_ms.n; i++)
+		fprintf(f, "%s%.4g", i ? ", " : "", ms[i]);
+	if (m->warmup_ms.n)
+		fprintf(f, "]%s", after);
+}
+
 /* One measured point: tables of many models have nothing else. */
 static void write_point(FILE *f, const struct gpu_model *m)
 {
@@ -130,6 +146,7 @@ static void write_point(FILE *f, const struct gpu_model *m)
 		fprintf(f, ", sample_bytes: %" PRIu64, m->sample_bytes);
 	if (m->model_transfer_ms > 0)
 		fprintf(f, ", model_transfer_ms: %.4g", m->model_transfer_ms);
+	write_host(f, m, ", ", "");
 	if (m->last_is_limit)
 		fprintf(f, ", last_is_limit: true");
 	if (m->tolerance_pct > 0)
@@ -158,6 +175,7 @@ static void write_model(FILE *f, const struct gpu_model *m)
 	if (m->model_transfer_ms > 0)
 		fprintf(f, "    model_transfer_ms: %.4g\n",
 			m->model_transfer_ms);
+	write_host(f, m, "    ", "\n");
 	fprintf(f,
 		"    last_batch: %" PRIu64 "\n"
 		"    last_is_limit: %s\n"

@@ -111,6 +111,18 @@ static json_t *show_step(const struct gpu_profile *p, const struct gpu_model *m,
 	return step_json(p, m, batch, &c);
 }
 
+static void show_host(const struct gpu_model *m, FILE *f)
+{
+	const double *ms = m->warmup_ms.items;
+
+	if (m->host_ms > 0)
+		fprintf(f, "the host launches a step in %g ms\n", m->host_ms);
+	for (size_t i = 0; i < m->warmup_ms.n; i++)
+		fprintf(f, "%s%g", i ? ", " : "the first steps take ", ms[i]);
+	if (m->warmup_ms.n)
+		fprintf(f, " ms more\n");
+}
+
 static json_t *show_model(const struct gpu_profile *p,
 			  const struct gpu_model *m, FILE *f)
 {
@@ -138,6 +150,7 @@ static json_t *show_model(const struct gpu_profile *p,
 		fprintf(f, "; how far off steps between them are is unknown");
 	fprintf(f, "%s\n",
 		m->copies_measured ? "" : "; copies by the law of the link");
+	show_host(m, f);
 	if (m->notes)
 		fprintf(f, "%s\n", m->notes);
 	fprintf(f, "%6s %11s %12s %12s %9s %11s %12s %8s\n", "batch",

@@ -79,6 +79,8 @@ void account_gpu(struct account *a, uint32_t i, uint64_t idle,
 	wait_for_data(a, g, late);
 	a->transfer_stall_ns += s->transfer_stall_ns;
 	g->transfer_stall_ns += s->transfer_stall_ns;
+	a->host_stall_ns += s->host_stall_ns;
+	g->host_stall_ns += s->host_stall_ns;
 	a->prep_gpu_ns += s->prep_ns;
 	g->prep_ns += s->prep_ns;
 	a->barrier_wait_ns += barrier;
@@ -107,6 +109,7 @@ static void merge_gpu(struct account_gpu *into, const struct account_gpu *from)
 	into->prep_stall_ns += from->prep_stall_ns;
 	into->pin_stall_ns += from->pin_stall_ns;
 	into->transfer_stall_ns += from->transfer_stall_ns;
+	into->host_stall_ns += from->host_stall_ns;
 	into->barrier_wait_ns += from->barrier_wait_ns;
 	into->allreduce_ns += from->allreduce_ns;
 	into->optimizer_ns += from->optimizer_ns;
@@ -145,6 +148,7 @@ void account_merge(struct account *into, const struct account *from)
 	into->prep_stall_ns += from->prep_stall_ns;
 	into->pin_stall_ns += from->pin_stall_ns;
 	into->transfer_stall_ns += from->transfer_stall_ns;
+	into->host_stall_ns += from->host_stall_ns;
 	into->prep_gpu_ns += from->prep_gpu_ns;
 	into->barrier_wait_ns += from->barrier_wait_ns;
 	into->allreduce_ns += from->allreduce_ns;
@@ -247,6 +251,7 @@ static json_t *gpu_json(const struct account *a, const struct account_gpu *g)
 	set_s(j, "prep_stall_s", g->prep_stall_ns);
 	set_s(j, "pin_stall_s", g->pin_stall_ns);
 	set_s(j, "transfer_stall_s", g->transfer_stall_ns);
+	set_s(j, "host_stall_s", g->host_stall_ns);
 	set_s(j, "barrier_wait_s", g->barrier_wait_ns);
 	set_s(j, "allreduce_s", g->allreduce_ns);
 	set_s(j, "optimizer_s", g->optimizer_ns);
@@ -278,6 +283,7 @@ static void set_gpu_times(json_t *j, const struct account *a)
 	set_mean_s(j, "compute_s", a, a->compute_ns);
 	set_mean_s(j, "transfer_s", a, a->transfer_ns);
 	set_mean_s(j, "transfer_stall_s", a, a->transfer_stall_ns);
+	set_mean_s(j, "host_stall_s", a, a->host_stall_ns);
 	set_s(j, "pin_s", a->pin_ns); /* over all batches */
 	set_mean_s(j, "prep_gpu_s", a, a->prep_gpu_ns);
 	set_mean_s(j, "barrier_wait_s", a, a->barrier_wait_ns);

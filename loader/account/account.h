@@ -52,7 +52,7 @@
 /* One GPU's part of the account, in emulated ns. */
 struct account_gpu {
 	uint64_t compute_ns, au_compute_ns, prep_ns;
-	uint64_t data_wait_ns, transfer_stall_ns;
+	uint64_t data_wait_ns, transfer_stall_ns, host_stall_ns;
 	uint64_t fetch_stall_ns, prep_stall_ns, pin_stall_ns; /* of data wait */
 	uint64_t barrier_wait_ns, allreduce_ns;
 	uint64_t optimizer_ns; /* of compute_ns */
@@ -76,7 +76,7 @@ struct account {
 	uint64_t wall_ns, cpu_ns;
 	uint64_t compute_ns, transfer_ns, pin_ns; /* time of the stages */
 	uint64_t data_wait_ns, fetch_stall_ns, prep_stall_ns, pin_stall_ns;
-	uint64_t transfer_stall_ns;
+	uint64_t transfer_stall_ns, host_stall_ns;
 	uint64_t prep_gpu_ns, barrier_wait_ns, allreduce_ns;
 	uint64_t optimizer_ns; /* of compute_ns */
 	/* written in this epoch, the time of the writes, and the GPU's stall

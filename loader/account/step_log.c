@@ -18,7 +18,8 @@ int step_log_open(const char *path, FILE **ret, struct err *err)
 	fputs("epoch,step,samples,failed,queued,idle_s,complete_s,ready_s,"
 	      "copy_start_s,copy_end_s,compute_start_s,compute_end_s,"
 	      "fetch_stall_s,prep_stall_s,pin_stall_s,transfer_stall_s,"
-	      "gpu,prep_gpu_s,barrier_wait_s,allreduce_s,optimizer_s\n",
+	      "gpu,prep_gpu_s,barrier_wait_s,allreduce_s,optimizer_s,"
+	      "host_stall_s\n",
 	      *ret);
 	return 0;
 }
@@ -53,6 +54,7 @@ static void add(FILE *f, const struct step_done *step, uint32_t gpu)
 	seconds(f, s->barrier_wait_ns - stalls_ns(late));
 	seconds(f, s->allreduce_ns);
 	seconds(f, s->optimizer_ns);
+	seconds(f, s->host_stall_ns);
 	fputc('\n', f);
 }
 

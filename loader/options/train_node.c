@@ -220,6 +220,10 @@ int train_node_open(const struct train_options *o, const struct train_choice *c,
 					      .parallel = c->parallel,
 					      .transfer = c->transfer } };
 	ret->gpus.transfer = gpus_transfer(&ret->gpus);
+	/* a gpemu-gpud knows nothing of its clients' hosts; --step-time has all
+	 * of a step */
+	if (!o->gpu_server && !o->step_time)
+		ret->gpus.host_ns = (uint64_t)(m->host_ms * NS_PER_MS);
 	if (o->node)
 		r = node_profile_load(o->node, &ret->profile, err);
 	if (r == 0)
@@ -309,13 +313,14 @@ json_t *train_node_json(const struct train_node *n,
 				   : json_null();
 
 	return json_pack(
-		"{s:I, s:s, s:o, s:I, s:s, s:b, s:f, s:f, s:o, s:o, "
+		"{s:I, s:s, s:o, s:I, s:s, s:b, s:f, s:f, s:f, s:o, s:o, "
 		"s:{s:f, s:f, s:f}, s:{s:s, s:I, s:I, s:f, s:f}, s:s?}",
 		"gpus", (json_int_t)n->gpus.n, "parallel",
 		parallel_name(&n->gpus), "fsdp", fsdp_json(&n->gpus),
 		"accumulate", (json_int_t)o->accumulate, "transfer",
 		gpu_transfer_name(n->gpus.transfer), "inference", o->inference,
-		"jitter", n->jitter, "model_transfer_s",
+		"jitter", n->jitter, "host_ms",
+		(double)n->gpus.host_ns / NS_PER_MS, "model_transfer_s",
 		(double)n->model_transfer_ns / 1e9, "profile", profile,
 		"prep_gpu", prep, "beside_mib", "prep", n->beside.prep_mib,
 		"gradient_buckets", mib(n->beside.bucket_bytes),

@@ -308,6 +308,7 @@ static void step(struct sim_node *n, uint64_t now)
 	f->idle_ns = t->idle_ns;
 	for (uint32_t i = 0; f->even && i < f->n; i++)
 		release_at(n, &f->batch[i], f->copy_end[i]);
+	device_warm_up(job(n), t->n_submitted, cost);
 	t->gpus.accumulates =
 		device_accumulates(job(n), t->n_submitted++, cost);
 	if (n->sim->c.sync) {

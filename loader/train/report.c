@@ -409,6 +409,15 @@ static void bottleneck(const struct report *r, const struct account *a, FILE *f)
 			"would not.\n",
 			mean_percent(a, a->allreduce_ns),
 			mean_percent(a, a->barrier_wait_ns));
+	else if (a->host_stall_ns > most &&
+		 mean_percent(a, a->host_stall_ns) >= 5)
+		fprintf(f,
+			"Bottleneck: the host's own time for a step. The GPU "
+			"waited for it %.0f %% of the time; larger batches "
+			"would help, faster storage or more preprocessing "
+			"cores "
+			"would not.\n",
+			mean_percent(a, a->host_stall_ns));
 	else if (mean_percent(a, most) < 5)
 		fprintf(f,
 			"Bottleneck: the GPU. It computed %.0f %% of the "

@@ -174,6 +174,7 @@ static const char *const part_names[RESULT_PARTS + 1] = {
 	"all-reduce",
 	"waits for the slowest GPU",
 	"checkpoints",
+	"waits for the host",
 	"other",
 };
 

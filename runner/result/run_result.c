@@ -128,7 +128,7 @@ static void add_job_parts(struct result_parts *parts, const json_t *record)
 	static const char *const keys[RESULT_PARTS] = {
 		"compute_s",	  "fetch_stall_s",	"prep_stall_s",
 		"pin_stall_s",	  "transfer_stall_s",	"allreduce_s",
-		"barrier_wait_s", "checkpoint_stall_s",
+		"barrier_wait_s", "checkpoint_stall_s", "host_stall_s",
 	};
 	const json_t *epochs = json_object_get(record, "epochs");
 	size_t n = json_array_size(epochs);

@@ -11,7 +11,7 @@
 #include "runner/run/runner.h"
 
 /* The account of the time: parts of the epochs' seconds. */
-enum { RESULT_PARTS = 8 };
+enum { RESULT_PARTS = 9 };
 struct result_parts {
 	double seconds[RESULT_PARTS]; /* in the order of the report's labels */
 	double total;		      /* includes time in none of the parts */

@@ -188,6 +188,38 @@ stand_in() {
 	[[ "$output" == *"invalid device ordinal"* ]]
 }
 
+# run_host HOW [PROFILE]: two epochs of ten steps
+run_host() {
+	gpemu-train --gpu "./${2-m.yaml}" --model resnet18 --data data \
+		--loader sync --prep none --batch 8 --epochs 2 \
+		--model-transfer=off --json t.json $1 >out
+}
+
+@test "the host's time of a step and the first steps are measured, and charged" {
+	stand_in
+	gpemu-profile measure --device cuda --models resnet18 --batches 8,16 \
+		--output m.yaml --json m.json
+	check m.json "j['models']['resnet18']['host_ms'] == .15 and
+		j['models']['resnet18']['warmup_ms'] == [30, 10]"
+	run -0 gpemu-profile show ./m.yaml resnet18
+	[[ "$output" == *"the host launches a step in 0.15 ms"* ]]
+	[[ "$output" == *"the first steps take 30, 10 ms more"* ]]
+	mkdir data
+	for i in $(seq 80); do echo $i >data/$i; done
+	# on both clocks: the first steps, then 50 ms of the host for each of 26.14
+	for how in "" --simulate; do
+		run_host "$how"
+		check t.json "[round(e['host_stall_s'], 3) for e in j['epochs']]
+			== [.04, 0]"
+		sed 's/host_ms: .*/host_ms: 50/' m.yaml >slow.yaml
+		run_host "$how" slow.yaml
+		check t.json "j['node']['host_ms'] == 50 and
+			all(abs(e['host_stall_s'] - .239) < .001 and
+			e['seconds'] > .5 for e in j['epochs'])"
+		grep -q "Bottleneck: the host's own time" out
+	done
+}
+
 @test "copies are a table by bytes, measured by one thread after first touches" {
 	stand_in
 	gpemu-profile measure --device cuda --models resnet18 --batches 1,96 \

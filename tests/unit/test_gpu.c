@@ -87,6 +87,39 @@ static void a_slow_link_is_the_bound(void **state)
 	}
 }
 
+/* Copies take 2, computations 10; the host spends `host` on each step. */
+static uint64_t pace(enum gpu_transfer transfer, uint64_t host,
+		     struct gpu_step *last)
+{
+	uint64_t before = 0;
+	struct gpu g;
+
+	gpu_init(&g, transfer, 0);
+	g.host_ns = host;
+	for (int i = 0; i < 6; i++) {
+		before = g.compute_end;
+		gpu_submit(&g, 0, 2, 10, last);
+	}
+	return last->compute_end - before;
+}
+
+static void host_time_shows_where_it_exceeds_the_step(void **state)
+{
+	struct gpu_step s;
+
+	(void)state;
+	assert_int_equal(pace(GPU_TRANSFER_OVERLAP, 9, &s), 10);
+	assert_int_equal(s.host_stall_ns, 0);
+	assert_int_equal(pace(GPU_TRANSFER_OVERLAP, 15, &s), 15);
+	/* idle for 5: for the copy, which the host began late, then the host */
+	assert_int_equal(s.transfer_stall_ns, 2);
+	assert_int_equal(s.host_stall_ns, 3);
+	assert_int_equal(pace(GPU_TRANSFER_BLOCKING, 12, &s), 12);
+	assert_int_equal(s.host_stall_ns, 0);
+	assert_int_equal(pace(GPU_TRANSFER_BLOCKING, 13, &s), 13);
+	assert_int_equal(s.host_stall_ns, 1);
+}
+
 static void idle_time_is_all_accounted_for(void **state)
 {
 	uint64_t ready = 0, idle = 0, stalls = 0;
@@ -96,13 +129,15 @@ static void idle_time_is_all_accounted_for(void **state)
 	(void)state;
 	for (int mode = 0; mode < 2; mode++) {
 		gpu_init(&g, mode, 0);
+		g.host_ns = 9;
 		for (uint64_t i = 0; i < 1000; i++) {
 			uint64_t end = g.compute_end;
 
 			ready += i * 7919 % 40;
 			gpu_submit(&g, ready, i % 7, 5 + i % 11, &s);
 			idle += s.compute_start - end;
-			stalls += s.data_wait_ns + s.transfer_stall_ns;
+			stalls += s.data_wait_ns + s.transfer_stall_ns +
+				  s.host_stall_ns;
 			assert_true(s.copy_start >= ready);
 		}
 		assert_true(idle > 0);
@@ -315,6 +350,7 @@ int main(void)
 		cmocka_unit_test(a_copy_hides_behind_the_step_before),
 		cmocka_unit_test(a_blocking_copy_never_hides),
 		cmocka_unit_test(a_slow_link_is_the_bound),
+		cmocka_unit_test(host_time_shows_where_it_exceeds_the_step),
 		cmocka_unit_test(idle_time_is_all_accounted_for),
 		cmocka_unit_test(a_held_device_does_nothing),
 		cmocka_unit_test(a_data_wait_is_split),

@@ -340,6 +340,7 @@ static void all_of_a_step_is_accounted_for(void **state)
 			.transfer = mode & 2 ? GPU_TRANSFER_BLOCKING
 					     : GPU_TRANSFER_OVERLAP,
 			.root_bytes_per_s = 2e9,
+			.host_ns = 4000000,
 			.reduce = { .ranks = 5,
 				    .bytes_per_s = 1e9,
 				    .latency_ns = 3,
@@ -363,6 +364,7 @@ static void all_of_a_step_is_accounted_for(void **state)
 				p[i].forward_ns = rng_below(&rng, 3000000);
 				p[i].backward_ns = rng_below(&rng, 6000000);
 				p[i].optimizer_ns = rng_below(&rng, 500000);
+				p[i].warmup_ns = rng_below(&rng, 2) * 70000;
 			}
 			for (uint32_t i = 0; i < (mode & 1 ? 1 : used); i++)
 				gpus_copy(&g, i, idle + rng_below(&rng, 900000),
@@ -372,6 +374,7 @@ static void all_of_a_step_is_accounted_for(void **state)
 				assert_int_equal(
 					idle + s[i].data_wait_ns +
 						s[i].transfer_stall_ns +
+						s[i].host_stall_ns +
 						s[i].prep_ns +
 						s[i].compute_end -
 						s[i].compute_start +

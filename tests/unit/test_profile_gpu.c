@@ -247,7 +247,8 @@ static void more_than_the_published_tables_have(void **state)
 		"m", "4", "false",
 		ROWS) "  m:bf16:channels_last: {parameters: 5, sample_bytes: "
 		      "300, "
-		      "model_transfer_ms: 3, last_batch: 4, last_is_limit: "
+		      "model_transfer_ms: 3, host_ms: 1.5, warmup_ms: [300, "
+		      "20.5], last_batch: 4, last_is_limit: "
 		      "false, "
 		      "tolerance_pct: 1, rows: [[2, 10, 20, 1, 100, 50, 6, 2], "
 		      "[4, 14, 30, 2, 180, 60, 8, 1]]}\n";
@@ -256,7 +257,13 @@ static void more_than_the_published_tables_have(void **state)
 	(void)state;
 	reread(more, &again);
 
+	const struct gpu_model *b =
+		gpu_profile_model(&again, "m:bf16:channels_last", NULL);
+	const double *warmup = b->warmup_ms.items;
 	struct gpu_cost c = cost(&again, "m:bf16:channels_last", 3);
+
+	assert_true(b->host_ms == 1.5 && b->warmup_ms.n == 2);
+	assert_true(warmup[0] == 300 && warmup[1] == 20.5);
 
 	assert_int_equal(c.backward_ns, 25000000);
 	assert_int_equal(c.optimizer_ns, 7000000);

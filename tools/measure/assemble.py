@@ -144,6 +144,23 @@ def copies(journal):
     }
 
 
+def host(journal, name, rows):
+    """The host's own time of a step: the median over the batch sizes, on
+    which it hardly depends; and the first steps of the job."""
+    points = [journal.points[name, row[0]] for row in rows]
+    times = [p["host_ms"] for p in points if p.get("host_ms")]
+    found = {"host_ms": digits(statistics.median(times))} if times else {}
+    for p in points:
+        usual = p["forward_ms"] + p["backward_ms"]
+        more = [max(0, t - usual) for t in p.get("first_ms", [])]
+        # what the spread explains is no warm-up
+        while more and more[-1] < 0.02 * usual:
+            more.pop()
+        if more:
+            found["warmup_ms"] = [digits(t) for t in more]
+    return found
+
+
 def profile(backend, journal, variants, options):
     """The profile as JSON, or None when nothing was measured."""
     models, limited, first = {}, [], None
@@ -162,6 +179,7 @@ def profile(backend, journal, variants, options):
         models[name] = {
             "parameters": facts["parameters"],
             "model_transfer_ms": digits(facts["model_transfer_ms"]),
+            **host(journal, name, rows),
             "last_batch": last,
             "last_is_limit": limit,
             "tolerance_pct": off,

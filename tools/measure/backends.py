@@ -34,6 +34,7 @@ class Backend:
     limit_mib = None  # of memory, if requested
     dies = False  # can running out of memory kill the process?
     ahead = 1  # steps submitted before waiting for the device
+    launches = False  # does it compute while the host goes on?
 
     def __init__(self, name):
         self.device = torch.device(name)
@@ -169,6 +170,7 @@ class Cuda(Backend):
 
     kind = "cuda"
     ahead = 5
+    launches = True
 
     def __init__(self, name, limit_mib):
         if not torch.cuda.is_available():
@@ -283,6 +285,7 @@ class Mps(Backend):
     """The GPU of an Apple machine."""
 
     kind = "mps"
+    launches = True
     copy_note = "the host's memory is the device's, and none is pinned"
 
     def __init__(self, name, limit_mib):

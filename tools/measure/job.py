@@ -11,6 +11,8 @@ import zoo
 WARM_UP = 2  # minimum of steps; then a fifth of the budget
 LEAST = 3  # minimum of measured steps
 MOST = 2000  # maximum of steps
+WARM_STEPS = 5  # of a job, measured as its first
+LAUNCHES = 10  # steps whose launch is measured
 
 
 class OutOfMemory(Exception):
@@ -36,6 +38,7 @@ class Job:
     def __init__(self, variant, backend):
         self.variant = variant
         self.backend = backend
+        self.stepped = False
         set_precision(variant.precision)
         torch.manual_seed(0)
         self.model = zoo.build(variant)
@@ -122,6 +125,7 @@ class Job:
     def _measure(self, n, seconds):
         batch = self.backend.upload(zoo.host_batch(self.variant, n))
         self.backend.watch_memory()
+        first = self.first_steps(batch)
         self.warm_up(lambda: self.chunk(batch, 1), seconds)
         steps = []
         end = time.perf_counter() + seconds
@@ -141,7 +145,27 @@ class Job:
             "persistent_mib": persistent,
             "spread_pct": spread_pct([sum(s) for s in steps]),
             "steps": len(steps),
+            "host_ms": self.host_ms(batch),
+            **({"first_ms": first} if first else {}),
         }
+
+    def first_steps(self, batch):
+        """The first steps of the job, ms; None: they were done before."""
+        if self.stepped or not self.backend.launches:
+            return None
+        self.stepped = True
+        return [sum(self.chunk(batch, 1)[0]) * 1e3 for _ in range(WARM_STEPS)]
+
+    def host_ms(self, batch):
+        """To launch a step on an idle device; 0 where the host computes."""
+        times = []
+        for _ in range(LAUNCHES if self.backend.launches else 0):
+            self.backend.sync()
+            start = time.perf_counter()
+            self.step(*batch, [])
+            times.append((time.perf_counter() - start) * 1e3)
+        self.backend.sync()
+        return statistics.median(times) if times else 0.0
 
     @staticmethod
     def warm_up(step, seconds):
