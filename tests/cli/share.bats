@@ -410,6 +410,14 @@ slicing() {
 	"$CLIENT" "$SOCKET" grant a 0 4000
 	run "$CLIENT" "$a" ask resnet50 64 1 0
 	[[ $output == *"does not fit the 3.91 GiB"* ]]
+	# also for a batch that no such GPU can hold; the one it names fits
+	run "$CLIENT" "$a" ask resnet50 100000 0 0
+	[[ $output =~ 'does not fit the 3.91 GiB of '.*'the largest that fits is '([0-9]+) ]]
+	largest=${BASH_REMATCH[1]}
+	run "$CLIENT" "$a" ask resnet50 "$largest" 0 0
+	[[ $output == *admitted* ]]
+	run "$CLIENT" "$a" ask resnet50 $((largest + 1)) 0 0
+	[[ $output == *"the largest that fits is $largest" ]]
 	gpud_end
 	# four cannot keep the fifth out
 	gpud --max-clients 32 --max-clients-per-user 8
