@@ -318,5 +318,5 @@ int sim_plot(const struct sim_run *run, const char *path, struct err *err)
 	if (r < 0)
 		return r;
 	write_script(run, script);
-	return gnuplot_draw(script, err);
+	return gnuplot_draw(script, path, err);
 }

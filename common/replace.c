@@ -89,9 +89,9 @@ int replace_end(struct replace *r, int code)
 
 int replace_end_stream(struct replace *r, FILE *f)
 {
-	int code = ferror(f) ? -EIO : 0;
+	int code = util_flush(f);
 
-	if (fclose(f) != 0)
+	if (fclose(f) != 0 && code == 0)
 		code = -errno;
 	return replace_end(r, code);
 }

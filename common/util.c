@@ -215,6 +215,14 @@ int util_new_stream(const char *path, FILE **ret)
 	return stream(util_new_file(path, 0), ret);
 }
 
+int util_flush(FILE *f)
+{
+	errno = 0;
+	if (fflush(f))
+		return errno ? -errno : -EIO;
+	return ferror(f) ? -EIO : 0;
+}
+
 int util_write_all(int fd, const void *buf, size_t n)
 {
 	for (const char *p = buf; n;) {

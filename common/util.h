@@ -123,6 +123,9 @@ int util_output_stream(const char *path, int flags, FILE **ret);
  */
 int util_new_file(const char *path, int flags);
 int util_new_stream(const char *path, FILE **ret);
+/* Was all that was printed written? 0 or -errno; -EIO: an earlier write failed,
+ * and stdio has not kept why. */
+int util_flush(FILE *f);
 /* write(2) until all is written. -errno. */
 int util_write_all(int fd, const void *buf, size_t n);
 /*

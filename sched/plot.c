@@ -196,5 +196,5 @@ int plot_draw(const struct sim *sim, const char *path, struct err *err)
 	write_data(sim, &g, jct_ns, script);
 	write_legend(sim, top, script);
 	write_panels(sim, &g, (double)LABELS / height, top, script);
-	return gnuplot_draw(script, err);
+	return gnuplot_draw(script, path, err);
 }

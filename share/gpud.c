@@ -28,7 +28,7 @@
 
 struct options {
 	struct cli_common common;
-	char *gpu, *socket, *mode, *scheduler, *share, *speedup;
+	char *gpu, *socket, *mode, *scheduler, *share, *speedup, *slicing;
 	uint64_t gpus, max_clients, max_per_user, idle_limit_ns;
 	struct conf_list allow;
 	double time_scale;
@@ -59,6 +59,16 @@ static int check_share(const void *object, struct err *err)
 static int check_speedup(const void *object, struct err *err)
 {
 	return profile_check(PROFILE_SHARE, object, err);
+}
+
+static bool is_word(const char *slicing)
+{
+	return !strcmp(slicing, "auto") || !strcmp(slicing, "none");
+}
+
+static int check_slicing(const void *object, struct err *err)
+{
+	return is_word(*(char *const *)object) ? 0 : check_speedup(object, err);
 }
 
 static const struct conf_field fields[] = {
@@ -96,6 +106,11 @@ static const struct conf_field fields[] = {
 	  .arg = "NAME|FILE",
 	  .help = "speedup of k concurrent iterations (--list speedup; "
 		  "default: none)" },
+	{ FIELD("slicing", CONF_STRING, slicing), .check = check_slicing,
+	  .arg = "auto|none|NAME|FILE",
+	  .help = "what time slicing costs k jobs that take turns (--list "
+		  "speedup; default auto: that of the GPU, if it was "
+		  "measured)" },
 	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
 	  .arg = "X", .help = "wall seconds per emulated second" },
 	{ FIELD("keep_awake", CONF_BOOL, keep_awake), .arg = "on|off",
@@ -133,6 +148,14 @@ static int parse_mode(const char *s, uint64_t *ret, struct err *err)
 	return 0;
 }
 
+/* Does the driver switch between jobs? Lanes are of one process, as in Salus;
+ * under an exclusive scheduler the next one starts when its predecessor leaves.
+ */
+static bool takes_turns(const struct share_config *c)
+{
+	return c->mode == SHARE_TIME && !c->scheduler->exclusive;
+}
+
 /* Check the command line; usage errors. */
 static int resolve(struct options *o, struct server_config *c, struct err *err)
 {
@@ -153,6 +176,11 @@ static int resolve(struct options *o, struct server_config *c, struct err *err)
 		return r;
 	c->share.scheduler =
 		container_of(p->plugin, const struct scheduler_ops, plugin);
+	if (!is_word(o->slicing) && !takes_turns(&c->share))
+		return err_set(err, -EINVAL,
+			       "--slicing %s: with --share %s --scheduler %s, "
+			       "jobs do not take turns by time slicing",
+			       o->slicing, o->share, o->scheduler);
 	c->share.scheduler_options = p->options;
 	o->choice_text = plugin_choice_text(p->plugin, p->options);
 	if (!o->choice_text)
@@ -210,6 +238,35 @@ static void report_ready(void)
 		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
 }
 
+/* Find what time slicing costs, and say why. */
+static int find_slicing(const struct options *o, struct server_config *c,
+			struct share_profile *ret, struct err *err)
+{
+	struct slicing *why = &c->slicing;
+	int r;
+
+	if (!takes_turns(&c->share)) {
+		why->reason = "jobs do not take turns by time slicing";
+		return 0;
+	}
+	if (!strcmp(o->slicing, "none")) {
+		why->reason = "--slicing none";
+		return 0;
+	}
+	if (strcmp(o->slicing, "auto") != 0) {
+		why->reason = "--slicing";
+		r = share_profile_load(o->slicing, ret, err);
+		r = r == 0 ? 1 : r;
+	} else {
+		r = share_profile_of_gpu(c->gpu->name, ret, err);
+		why->reason = r ? "the default of the GPU"
+				: "no profile has this GPU";
+	}
+	if (r == 1)
+		c->share.slicing = why->profile = ret;
+	return MIN(r, 0);
+}
+
 static int serve(const struct options *o, const struct server_config *c,
 		 struct err *err)
 {
@@ -217,8 +274,9 @@ static int serve(const struct options *o, const struct server_config *c,
 	int r = server_init(&s, c, err);
 
 	if (r == 0) {
-		log_info("%" PRIu64 " x %s at %s", o->gpus, c->gpu->name,
-			 c->path);
+		log_info("%" PRIu64 " x %s at %s; time slicing: %s (%s)",
+			 o->gpus, c->gpu->name, c->path, server_slicing(c),
+			 c->slicing.reason);
 		report_ready();
 		r = server_run(&s, err);
 	}
@@ -239,7 +297,7 @@ static int serve(const struct options *o, const struct server_config *c,
 static int run(struct options *o)
 {
 	struct server_config c = { 0 };
-	struct share_profile speedup = { 0 };
+	struct share_profile speedup = { 0 }, slicing = { 0 };
 	struct gpu_profile gpu = { 0 };
 	_cleanup_free_ char *file = NULL;
 	struct err err = { 0 };
@@ -261,10 +319,13 @@ static int run(struct options *o)
 		c.profile = file;
 		c.gpu = &gpu;
 		c.share.speedup = o->speedup ? &speedup : NULL;
-		r = serve(o, &c, &err);
+		r = find_slicing(o, &c, &slicing, &err);
 	}
+	if (r == 0)
+		r = serve(o, &c, &err);
 	gpu_profile_free(&gpu);
 	share_profile_free(&speedup);
+	share_profile_free(&slicing);
 	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
 }
 
@@ -278,6 +339,7 @@ int main(int argc, char **argv)
 		.idle_limit_ns = 60 * NS_PER_S,
 		.scheduler = strdup("fair"),
 		.share = strdup("time"),
+		.slicing = strdup("auto"),
 		.time_scale = 1,
 		.keep_awake = true,
 	};

@@ -19,6 +19,23 @@ static double part_of(const struct share *s, const struct share_job *job,
 	       (double)SHARE_WHOLE;
 }
 
+/* Of those with whom the job shares the GPU, itself included, how many have an
+ * iteration that runs or could. The driver switches between them. */
+static uint32_t n_ready(const struct share *s, const struct share_job *job,
+			uint32_t g)
+{
+	const struct share_quota *q = pace_apart(&job->want, g);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_jobs; i++) {
+		const struct share_job *other = s->jobs[i];
+
+		n += other->n && other->view.ready_ns <= s->now &&
+		     share_on(other, g) && pace_apart(&other->want, g) == q;
+	}
+	return n;
+}
+
 /* The current pace of the job: emulated ns of work per ns. More than 0:
  * share_set_part leaves some time to every job. */
 static double pace(const struct share *s, const struct share_job *job)
@@ -34,6 +51,9 @@ static double pace(const struct share *s, const struct share_job *job)
 		part = part_of(s, job, g, &k) / k;
 		if (s->config.speedup)
 			part *= share_profile_speedup(s->config.speedup, k);
+		if (s->config.slicing)
+			part *= share_profile_speedup(s->config.slicing,
+						      n_ready(s, job, g));
 		slowest = MIN(slowest, part);
 	}
 	return slowest;

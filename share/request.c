@@ -60,7 +60,7 @@ static void want(const struct server *s, const struct client *c,
 	const struct gpud_hello *h = &c->hello;
 	struct gpu_cost cost = cost_of(s, c, h->batch);
 	uint64_t most = s->share->config.memory_bytes;
-	uint64_t beside = util_plus(h->waiting_bytes, h->bucket_bytes);
+	uint64_t more = util_plus(h->waiting_bytes, h->bucket_bytes);
 	uint64_t peak, persistent;
 
 	*ret = (struct share_want){
@@ -75,15 +75,15 @@ static void want(const struct server *s, const struct client *c,
 	};
 	/* a batch that was measured to fit is accepted, even if usable_memory
 	 * says otherwise */
-	peak = MIN(util_plus(bytes(cost.peak_mib), beside), most);
-	persistent = MIN(util_plus(bytes(cost.persistent_mib), beside), peak);
+	peak = MIN(util_plus(bytes(cost.peak_mib), more), most);
+	persistent = MIN(util_plus(bytes(cost.persistent_mib), more), peak);
 	ret->peak_bytes = peak;
 	ret->persistent_bytes = persistent;
 	if (!h->peak_bytes && !h->persistent_bytes)
 		return;
-	ret->peak_bytes = MAX(peak, util_plus(h->peak_bytes, beside));
+	ret->peak_bytes = MAX(peak, util_plus(h->peak_bytes, more));
 	ret->persistent_bytes =
-		MAX(persistent, util_plus(h->persistent_bytes, beside));
+		MAX(persistent, util_plus(h->persistent_bytes, more));
 }
 
 /* A job cannot hold GPUs with a step that never ends. arbitrary: a second, and
@@ -125,9 +125,6 @@ static int check_hello(const struct server *s, struct client *c,
 		       const struct gpud_hello *h, struct err *err)
 {
 	const struct gpu_model *model;
-	struct gpu_beside beside = { .waiting = 1,
-				     .bucket_bytes = h->bucket_bytes };
-	int r;
 
 	if (c->job)
 		return err_set(err, -EPROTO, "a second hello");
@@ -137,12 +134,26 @@ static int check_hello(const struct server *s, struct client *c,
 	if (!model)
 		return -ENOENT;
 	c->model = model;
-	r = check_reduction(s, c, h->n_gpus, h->reduce_ns, err);
-	if (r < 0)
-		return r;
-	beside.sample_bytes = h->waiting_bytes / h->batch;
-	r = gpu_check_batch(s->config.gpu, model, &beside, h->batch,
-			    h->flags & GPUD_EXTRAPOLATE, err);
+	c->hello = *h;
+	return check_reduction(s, c, h->n_gpus, h->reduce_ns, err);
+}
+
+/* What the job has in the memory besides its step. */
+static struct gpu_beside beside(const struct gpud_hello *h)
+{
+	return (struct gpu_beside){ .waiting = 1,
+				    .sample_bytes = h->waiting_bytes / h->batch,
+				    .bucket_bytes = h->bucket_bytes };
+}
+
+static int check_batch(const struct server *s, const struct client *c,
+		       struct err *err)
+{
+	const struct gpud_hello *h = &c->hello;
+	struct gpu_beside b = beside(h);
+	int r = gpu_check_batch(s->config.gpu, c->model, &b, h->batch,
+				h->flags & GPUD_EXTRAPOLATE, err);
+
 	return r < 0 ? r : check_step(s, c, h->batch, h->reduce_ns, err);
 }
 
@@ -151,16 +162,18 @@ static int check_hello(const struct server *s, struct client *c,
 static uint64_t largest_batch(const struct server *s, const struct client *c,
 			      uint64_t most)
 {
-	uint64_t lo = 0, hi = c->hello.batch - 1,
-		 each = c->hello.waiting_bytes / c->hello.batch;
+	struct gpu_beside b = beside(&c->hello);
+	uint64_t lo = 0,
+		 hi = MIN(c->hello.batch - 1,
+			  gpu_largest_batch(s->config.gpu, c->model, &b));
 
 	while (lo < hi) {
 		uint64_t mid = hi - (hi - lo) / 2;
 		struct gpu_cost cost = cost_of(s, c, (uint32_t)mid);
 
 		if (util_plus(bytes(cost.peak_mib),
-			      util_plus(mid * each, c->hello.bucket_bytes)) <=
-		    most)
+			      util_plus(mid * b.sample_bytes,
+					b.bucket_bytes)) <= most)
 			lo = mid;
 		else
 			hi = mid - 1;
@@ -204,12 +217,13 @@ static int hello(struct server *s, struct client *c, const struct gpud_hello *h,
 
 	if (r < 0)
 		return r;
-	c->hello = *h;
 	want(s, c, &w);
+	/* the smaller memory first: what fits it fits the GPU */
 	r = check_grant(s, c, &w, err);
-	if (r < 0)
-		return r;
-	r = share_join(s->share, &w, c, &c->job, err);
+	if (r == 0)
+		r = check_batch(s, c, err);
+	if (r == 0)
+		r = share_join(s->share, &w, c, &c->job, err);
 	if (r < 0)
 		return r;
 	log_debug("job %" PRIu64 ": %s, %s at %u, process %d", c->job->view.seq,

@@ -35,6 +35,8 @@ static void welcome(const struct server *s, struct client *c)
 	snprintf(w->scheduler, sizeof(w->scheduler), "%s", s->config.scheduler);
 	snprintf(w->share, sizeof(w->share), "%s",
 		 share_mode_name(s->config.share.mode));
+	snprintf(w->slicing, sizeof(w->slicing), "%s",
+		 server_slicing(&s->config));
 	w->time_scale = s->config.time_scale;
 	w->now_ns = tick_now(s->tick);
 	w->wall_ns = tick_wall();

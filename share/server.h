@@ -32,6 +32,12 @@
 #include "emu/profile/profile_gpu.h"
 #include "share/share.h"
 
+/* What switching between jobs costs, and from where that is. */
+struct slicing {
+	const struct share_profile *profile; /* NULL: nothing */
+	const char *reason;
+};
+
 struct server_config {
 	const char *path;
 	uint64_t mode;		/* of the socket's permissions */
@@ -44,7 +50,8 @@ struct server_config {
 	bool keep_awake;     /* idle processors, when a deadline is near */
 	const char *profile; /* path of the GPU's */
 	const struct gpu_profile *gpu;
-	const char *scheduler;	   /* as a user would name it */
+	const char *scheduler; /* as a user would name it */
+	struct slicing slicing;
 	struct share_config share; /* memory, jobs and callbacks filled in */
 };
 
@@ -132,6 +139,12 @@ struct server {
 	const struct grant *about; /* the last snapshot; NULL: the server */
 	bool writing;
 };
+
+/* The name of its profile, or "no cost". */
+static inline const char *server_slicing(const struct server_config *c)
+{
+	return c->slicing.profile ? c->slicing.profile->name : "no cost";
+}
 
 /*
  * Listen. -EADDRINUSE: another server listens there, or another file is in the

@@ -11,8 +11,10 @@
  *
  * How jobs share a GPU:
  *
- *	time	one iteration at a time. Memory: the persistent parts of all
- *		jobs and the largest ephemeral part.
+ *	time	one iteration at a time, as the driver's time slicing: while k
+ *		jobs have one that is ready, it runs at slicing(k) of its
+ *		speed, and each of them waits for the others. Memory: the
+ *		persistent parts of all jobs and the largest ephemeral part.
  *	lanes	memory by share/lanes.h. One iteration at a time, or one in
  *		each lane if the scheduler is `concurrent`.
  *	mps	as separate processes: each job holds its peak, all iterations
@@ -128,7 +130,8 @@ struct share_config {
 	enum share_mode mode;
 	const struct scheduler_ops *scheduler;
 	const void *scheduler_options;	     /* its own; NULL: the defaults */
-	const struct share_profile *speedup; /* NULL: time slicing */
+	const struct share_profile *speedup; /* NULL: no gain */
+	const struct share_profile *slicing; /* NULL: switching is free */
 	uint32_t n_gpus;
 	uint32_t max_jobs;
 	uint64_t memory_bytes; /* of each GPU, that jobs may fill */

@@ -264,14 +264,33 @@ static json_t *job_json(const struct status *st, const struct job_status *js)
 		seconds((double)(until - job->joined_ns)));
 }
 
+/* What jobs that take turns lose. */
+static json_t *slicing_json(const struct slicing *c)
+{
+	const struct share_profile *p = c->profile;
+	json_t *j = json_pack("{s:s?, s:s}", "profile", p ? p->name : NULL,
+			      "reason", c->reason);
+	json_t *rows = json_array();
+
+	for (size_t k = 1; p && k <= p->rows.n; k++)
+		json_array_append_new(rows,
+				      json_pack("[I, f]", (json_int_t)k,
+						share_profile_speedup(p, k)));
+	json_object_set_new(j, "rows", rows);
+	if (p)
+		json_object_set_new(j, "source", json_string(p->source));
+	return j;
+}
+
 /* Who has a grant does not see what others do. */
 static json_t *server_json(const struct status *st)
 {
 	const struct server_config *c = &st->s->config;
-	json_t *j = json_pack("{s:I, s:o, s:s, s:s, s:f, s:f, s:I}", "pid",
+	json_t *j = json_pack("{s:I, s:o, s:s, s:s, s:o, s:f, s:f, s:I}", "pid",
 			      (json_int_t)getpid(), "profile",
 			      json_bytes(c->profile), "scheduler", c->scheduler,
 			      "share", share_mode_name(c->share.mode),
+			      "slicing", slicing_json(&c->slicing),
 			      "time_scale", c->time_scale, "seconds",
 			      seconds((double)st->now), "clients",
 			      (json_int_t)st->n_clients);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "common/util.h"
@@ -94,14 +95,11 @@ int gnuplot_begin(const char *path, unsigned width, unsigned height, FILE **ret,
 	if (!script)
 		return err_set(err, -errno, "plot: %s", strerror(errno));
 	set_terminal(kind_of(path), width, height, script);
-	fputs("set output ", script);
-	gnuplot_quote(path, script);
-	fputc('\n', script);
 	*ret = TAKE_PTR(script);
 	return 0;
 }
 
-static int run(int script, struct err *err)
+static int run(int script, int out, struct err *err)
 {
 	char *const argv[] = { (char[]){ "gnuplot" }, (char[]){ "-" }, NULL };
 	posix_spawn_file_actions_t actions;
@@ -112,6 +110,8 @@ static int run(int script, struct err *err)
 	if (r)
 		return err_set(err, -r, "gnuplot: %s", strerror(r));
 	r = posix_spawn_file_actions_adddup2(&actions, script, 0);
+	if (!r)
+		r = posix_spawn_file_actions_adddup2(&actions, out, 1);
 	if (!r)
 		r = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv,
 				 environ);
@@ -131,14 +131,34 @@ static int run(int script, struct err *err)
 	return 0;
 }
 
-int gnuplot_draw(FILE *script, struct err *err)
+static int copy(int from, const char *path, struct err *err)
 {
+	_cleanup_close_ int fd = util_open_output(path, O_CREAT | O_TRUNC);
+	_cleanup_free_ char *bytes = NULL;
+	size_t n;
+	int r = MIN(fd, 0);
+
+	if (r == 0 && lseek(from, 0, SEEK_SET) < 0)
+		r = -errno;
+	if (r == 0)
+		r = util_read_whole(from, SIZE_MAX, &bytes, &n);
+	if (r == 0)
+		r = util_write_all(fd, bytes, n);
+	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+/* gnuplot does not notice that it could not write: it draws into memory. */
+int gnuplot_draw(FILE *script, const char *path, struct err *err)
+{
+	_cleanup_close_ int drawn = memfd_create("plot", MFD_CLOEXEC);
 	int r = 0;
 
-	if (fflush(script) || fseek(script, 0, SEEK_SET))
-		r = err_set(err, -errno, "plot: %s", strerror(errno));
+	if (drawn < 0 || fflush(script) || fseek(script, 0, SEEK_SET))
+		r = err_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (r == 0)
-		r = run(fileno(script), err);
+		r = run(fileno(script), drawn, err);
+	if (r == 0)
+		r = copy(drawn, path, err);
 	fclose(script);
 	return r;
 }

@@ -19,13 +19,15 @@
 /* -EINVAL with a text: the name ends neither in .svg nor .png nor .pdf. */
 int gnuplot_check(const char *path, struct err *err);
 /*
- * A script that draws to `path`, `width` by `height` points: terminal and
- * output are set, the commands are the caller's. -EINVAL, -errno with a text.
+ * A script that draws `width` by `height` points in the kind of file that
+ * `path` is, which is made: the terminal is set, the commands are the caller's.
+ * -EINVAL, -errno with a text.
  */
 int gnuplot_begin(const char *path, unsigned width, unsigned height, FILE **ret,
 		  struct err *err);
-/* Run the script, and close it. -ENOENT with a text: there is no gnuplot. */
-int gnuplot_draw(FILE *script, struct err *err);
+/* Run the script, and close it; what it draws goes to `path`. -ENOENT: there is
+ * no gnuplot; -errno; with a text. */
+int gnuplot_draw(FILE *script, const char *path, struct err *err);
 /* A text in quotes. */
 void gnuplot_quote(const char *text, FILE *script);
 

@@ -31,12 +31,11 @@ int trace_events_open(struct trace_events *t, const char *path, struct err *err)
 
 int trace_events_close(struct trace_events *t, struct err *err)
 {
-	int r = 0;
+	int r;
 
 	fputs(t->any ? "]\n" : "[]\n", t->file);
-	if (ferror(t->file))
-		r = -EIO;
-	if (fclose(t->file))
+	r = util_flush(t->file);
+	if (fclose(t->file) && r == 0)
 		r = -errno;
 	if (r < 0)
 		err_set(err, r, "%s: %s", t->path, strerror(-r));

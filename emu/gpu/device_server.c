@@ -519,9 +519,10 @@ static json_t *server_json(const struct device *d)
 	for (unsigned i = 0; i < 64; i++)
 		if (s->admitted.gpus >> i & 1)
 			json_array_append_new(gpus, json_integer(i));
-	return json_pack("{s:o, s:s, s:s, s:s, s:I, s:o, s:f, s:f, s:f}",
+	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:I, s:o, s:f, s:f, s:f}",
 			 "server", json_bytes(s->client.path), "gpu", w->gpu,
-			 "scheduler", w->scheduler, "share", w->share, "job",
+			 "scheduler", w->scheduler, "share", w->share,
+			 "slicing", w->slicing, "job",
 			 (json_int_t)s->admitted.job, "gpus", gpus, "queue_s",
 			 seconds(s->admitted.queue_ns), "share_wait_s",
 			 seconds(s->share_wait_ns), "copy_wait_s",
@@ -534,10 +535,11 @@ static void server_summary(const struct device *d, uint64_t elapsed_ns, FILE *f)
 	const struct gpud_welcome *w = &s->client.server;
 
 	fprintf(f,
-		"Shared %s (%s, --share %s --scheduler %s): %.2f s in the "
+		"Shared %s (%s, --share %s --scheduler %s, time slicing: %s): "
+		"%.2f s in the "
 		"queue; of the time, %.1f %% waiting for other jobs.\n",
 		n_admitted(s) > 1 ? "GPUs" : "GPU", s->client.path, w->share,
-		w->scheduler, seconds(s->admitted.queue_ns),
+		w->scheduler, w->slicing, seconds(s->admitted.queue_ns),
 		elapsed_ns
 			? 100 * seconds(s->share_wait_ns) / seconds(elapsed_ns)
 			: 0);

@@ -131,9 +131,9 @@ static double peak_mib(const struct gpu_profile *p, const struct gpu_model *m,
 	return cost.peak_mib;
 }
 
-static uint64_t largest_batch(const struct gpu_profile *p,
-			      const struct gpu_model *m,
-			      const struct gpu_beside *beside)
+uint64_t gpu_largest_batch(const struct gpu_profile *p,
+			   const struct gpu_model *m,
+			   const struct gpu_beside *beside)
 {
 	uint64_t alone = gpu_profile_largest_batch(p, m), lo = 0, hi = alone;
 	double room = peak_mib(p, m, alone);
@@ -176,7 +176,7 @@ int gpu_check_batch(const struct gpu_profile *p, const struct gpu_model *m,
 		    const struct gpu_beside *beside, uint64_t batch,
 		    bool extrapolate, struct err *err)
 {
-	uint64_t largest = largest_batch(p, m, beside);
+	uint64_t largest = gpu_largest_batch(p, m, beside);
 	char batches[GPU_BATCHES_TEXT];
 	struct gpu_cost cost;
 

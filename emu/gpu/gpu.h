@@ -116,6 +116,11 @@ struct gpu_beside {
 /* The memory for a step of `batch` samples. */
 uint64_t gpu_waiting_bytes(const struct gpu_beside *b, uint64_t batch);
 
+/* The largest batch that fits besides that; 0: none. */
+uint64_t gpu_largest_batch(const struct gpu_profile *p,
+			   const struct gpu_model *m,
+			   const struct gpu_beside *beside);
+
 /*
  * Check that `batch` samples of the model can be trained on this GPU besides
  * that. -E2BIG with a text that names the largest batch that fits; -ERANGE: it

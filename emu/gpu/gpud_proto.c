@@ -73,11 +73,17 @@ static const struct field revocation[] = {
 };
 static const struct field nothing[] = { { 0 } };
 static const struct field welcome[] = {
-	TEXT(gpud_welcome, gpu),	  TEXT(gpud_welcome, profile),
-	TEXT(gpud_welcome, scheduler),	  TEXT(gpud_welcome, share),
-	NUMBER(gpud_welcome, time_scale), NUMBER(gpud_welcome, now_ns),
-	NUMBER(gpud_welcome, wall_ns),	  NUMBER(gpud_welcome, n_gpus),
-	NUMBER(gpud_welcome, zero),	  { 0 },
+	TEXT(gpud_welcome, gpu),
+	TEXT(gpud_welcome, profile),
+	TEXT(gpud_welcome, scheduler),
+	TEXT(gpud_welcome, share),
+	TEXT(gpud_welcome, slicing),
+	NUMBER(gpud_welcome, time_scale),
+	NUMBER(gpud_welcome, now_ns),
+	NUMBER(gpud_welcome, wall_ns),
+	NUMBER(gpud_welcome, n_gpus),
+	NUMBER(gpud_welcome, zero),
+	{ 0 },
 };
 static const struct field queued[] = {
 	NUMBER(gpud_queued, ahead),

@@ -47,7 +47,7 @@
 #include "common/err.h"
 
 enum {
-	GPUD_VERSION = 3,
+	GPUD_VERSION = 4,
 	GPUD_HEADER = 8,
 	GPUD_MAX_REQUEST = 512, /* bytes of a client's message */
 	/* Bytes of any. The longest lists 4096 jobs, as many as a server has
@@ -141,6 +141,7 @@ struct gpud_welcome {
 	char profile[GPUD_PATH]; /* path of its file */
 	char scheduler[GPUD_NAME];
 	char share[GPUD_NAME];
+	char slicing[GPUD_NAME]; /* profile of what it costs, or "no cost" */
 	double time_scale;
 	/* the server's emulated clock when CLOCK_MONOTONIC showed wall_ns */
 	uint64_t now_ns, wall_ns;

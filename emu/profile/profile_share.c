@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "common/util.h"
 #include "emu/profile/profile.h"
@@ -23,6 +24,8 @@ static const struct conf_field fields[] = {
 	{ "verified", CONF_BOOL, offsetof(struct share_profile, verified),
 	  .required = true },
 	{ "notes", CONF_STRING, offsetof(struct share_profile, notes) },
+	{ "gpus", CONF_LIST, offsetof(struct share_profile, gpus),
+	  .item = CONF_STRING, .item_size = sizeof(char *) },
 	{ "rows", CONF_LIST, offsetof(struct share_profile, rows),
 	  .required = true, .fields = row_fields, .item = CONF_ROW,
 	  .item_size = sizeof(struct share_row) },
@@ -53,6 +56,12 @@ static int check(const void *object, const struct conf_node *root,
 				       "%s: rows: the speedup of %" PRIu64
 				       " jobs exceeds their number",
 				       name, row[i].jobs);
+		if (p->gpus.n && row[i].speedup > 1)
+			return err_set(err, -EINVAL,
+				       "%s: rows: %" PRIu64 " jobs that take "
+				       "turns on its 'gpus' gain nothing: the "
+				       "speedup must be at most 1",
+				       name, row[i].jobs);
 	}
 	return 0;
 }
@@ -69,6 +78,26 @@ int share_profile_parse(const char *bytes, size_t n, const char *name,
 {
 	*ret = (struct share_profile){ 0 };
 	return profile_parse(bytes, n, name, fields, check, ret, err);
+}
+
+int share_profile_of_gpu(const char *gpu, struct share_profile *ret,
+			 struct err *err)
+{
+	_cleanup_(profile_names_freep) char **names = NULL;
+	int r = profile_names(PROFILE_SHARE, &names, err);
+
+	*ret = (struct share_profile){ 0 };
+	for (size_t i = 0; r == 0 && names[i]; i++) {
+		char *const *gpus;
+
+		r = share_profile_load(names[i], ret, err);
+		gpus = ret->gpus.items;
+		for (size_t k = 0; r == 0 && k < ret->gpus.n; k++)
+			r = !strcmp(gpus[k], gpu);
+		if (r != 1)
+			share_profile_free(ret);
+	}
+	return r;
 }
 
 void share_profile_free(struct share_profile *p)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The gain of a GPU from concurrent jobs: with k of them it does the work of
- * `speedup` GPUs with one job each, and each job progresses at speedup / k of
- * its own speed.
+ * What a GPU gains from concurrent jobs, or loses where the driver switches
+ * between them: with k of them it does the work of `speedup` GPUs with one job
+ * each, and each job progresses at speedup / k of its own speed.
  */
 #ifndef GPEMU_EMU_PROFILE_PROFILE_SHARE_H
 #define GPEMU_EMU_PROFILE_PROFILE_SHARE_H
@@ -23,6 +23,8 @@ struct share_profile {
 	char *source;
 	char *notes;
 	bool verified;	       /* every number was read at its source */
+	struct conf_list gpus; /* char *: by the vendor; their default where
+				* jobs take turns */
 	struct conf_list rows; /* struct share_row: jobs 1, 2, 3, ... */
 };
 
@@ -32,6 +34,10 @@ int share_profile_load(const char *name, struct share_profile *ret,
 /* From bytes; `name` starts the error texts. */
 int share_profile_parse(const char *bytes, size_t n, const char *name,
 			struct share_profile *ret, struct err *err);
+/* That of jobs that take turns on such a GPU (struct gpu_profile: name): 1; 0:
+ * there is none, and *ret is empty. Errors as share_profile_load. */
+int share_profile_of_gpu(const char *gpu, struct share_profile *ret,
+			 struct err *err);
 void share_profile_free(struct share_profile *p);
 /* All of it, as in the file; NULL: no memory. */
 json_t *share_profile_json(const struct share_profile *p);

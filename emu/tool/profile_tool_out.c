@@ -32,9 +32,9 @@ int profile_tool_save(const char *bytes, size_t n, const char *path,
 	if (r < 0)
 		return err_set(err, r, "%s: %s", path, strerror(-r));
 	fwrite(bytes, 1, n, f);
-	if (fflush(f) || ferror(f))
-		r = err_set(err, -EIO, "%s: cannot write",
-			    path ? path : "stdout");
+	r = util_flush(f);
+	if (r < 0)
+		err_set(err, r, "%s: %s", path ? path : "stdout", strerror(-r));
 	if (path && fclose(f) && r == 0)
 		r = err_set(err, -errno, "%s: %s", path, strerror(errno));
 	return r;

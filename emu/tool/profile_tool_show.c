@@ -301,7 +301,12 @@ static int show_share(const char *name, FILE *f, json_t **ret, struct err *err)
 	int r = share_profile_load(name, &p, err);
 
 	if (r == 0) {
+		char *const *gpus = p.gpus.items;
+
 		show_head(f, p.name, p.source, p.verified, p.notes);
+		for (size_t i = 0; i < p.gpus.n; i++)
+			fprintf(f, "%-11s %s\n", i ? "" : "default of",
+				gpus[i]);
 		fprintf(f, "\n%6s %9s %18s\n", "jobs", "speed-up",
 			"pace of each job");
 		for (uint64_t k = 1; k <= p.rows.n; k++)

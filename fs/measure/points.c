@@ -228,10 +228,12 @@ int points_resume(struct points *p, const char *file, const char *what,
 	if (r == 0) {
 		json_auto_t *head = json_pack("{s:s}", "measure", what);
 
-		r = !head || json_dumpf(head, f, 0) < 0 || fputc('\n', f) < 0 ||
-				    fflush(f)
-			    ? -EIO
-			    : 0;
+		r = head ? 0 : -ENOMEM;
+		if (r == 0) {
+			json_dumpf(head, f, 0);
+			fputc('\n', f);
+			r = util_flush(f);
+		}
 	}
 	if (r < 0) {
 		fclose(f);

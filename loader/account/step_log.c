@@ -68,12 +68,14 @@ const struct observer observe_steps = { .done = done };
 
 int step_log_close(FILE *f, const char *path, struct err *err)
 {
-	bool bad;
+	int r;
 
 	if (!f)
 		return 0;
-	bad = ferror(f);
-	if (fclose(f) == 0 && !bad)
-		return 0;
-	return err_set(err, -EIO, "%s: not all steps could be written", path);
+	r = util_flush(f);
+	if (fclose(f) && r == 0)
+		r = -errno;
+	return r < 0 ? err_set(err, r, "%s: not all steps were written: %s",
+			       path, strerror(-r))
+		     : 0;
 }

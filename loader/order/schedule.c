@@ -63,14 +63,31 @@ static void share_out(struct schedule *s)
 	s->order[s->n - 1] = last;
 }
 
+/* Whoever uses a sample has it from here. */
+static int check_range(const struct schedule *s, struct err *err)
+{
+	for (size_t i = 0; i < s->c.in.n; i++)
+		if (s->order[i] >= s->c.in.n)
+			return err_set(
+				err, -EINVAL,
+				"the order %s has sample %u at %zu, and "
+				"the dataset has %zu: a bug in the order",
+				s->c.order->plugin.name, s->order[i], i,
+				s->c.in.n);
+	return 0;
+}
+
 /* Before it is shared out. */
 static int make_order(struct schedule *s, uint64_t epoch, struct err *err)
 {
 	struct order_input in = s->c.in;
+	int r;
 
 	in.epoch = epoch;
-	return s->replay ? order_text_fill(s->replay, epoch, s->order, err)
-			 : s->c.order->fill(&in, s->order, err);
+	if (s->replay)
+		return order_text_fill(s->replay, epoch, s->order, err);
+	r = s->c.order->fill(&in, s->order, err);
+	return r < 0 ? r : check_range(s, err);
 }
 
 int schedule_all(struct schedule *s, uint64_t epoch, uint32_t *ret,

@@ -58,7 +58,8 @@ static inline uint64_t schedule_position(const struct schedule_config *c,
 	return (rank + i * c->world) % c->in.n;
 }
 
-/* Fill `order` for an epoch. Errors of the order and of the files. */
+/* Fill `order` for an epoch. Errors of the order and of the files; -EINVAL with
+ * a text: the order has a sample that the dataset has not. */
 int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err);
 /* The samples of an epoch on all ranks: `n` of each, in turn. Uses `order`; the
  * caller owns *ret, n * world. Errors as above. */

@@ -144,6 +144,28 @@ static int note_job(json_t *all, json_t *to, const struct workload *w,
 	return r;
 }
 
+/* What time slicing costs is by default that of the GPU. */
+static int note_slicing(json_t *all, json_t *to, const struct workload *w,
+			const json_t *gpud, bool read, struct err *err)
+{
+	const char *name = config_text(w, gpud, "gpud", "slicing");
+	struct share_profile p = { 0 };
+	struct gpu_profile gpu;
+	int r;
+
+	if (strcmp(name, "auto") != 0)
+		return note(all, to, PROFILE_SHARE, name, read, err);
+	/* what cannot be loaded, gpemu-gpud reports */
+	r = gpu_profile_load_head(config_text(w, gpud, "gpud", "gpu"), &gpu,
+				  NULL);
+	if (r == 0)
+		r = share_profile_of_gpu(gpu.name, &p, NULL);
+	r = r == 1 ? note(all, to, PROFILE_SHARE, p.name, read, err) : 0;
+	share_profile_free(&p);
+	gpu_profile_free(&gpu);
+	return r;
+}
+
 static int note_cell(json_t *all, json_t *to, const struct workload *w,
 		     const struct cell *cell, bool mounted, bool read,
 		     struct err *err)
@@ -157,6 +179,8 @@ static int note_cell(json_t *all, json_t *to, const struct workload *w,
 		r = note(all, to, PROFILE_SHARE,
 			 config_text(w, cell->gpud, "gpud", "speedup"), read,
 			 err);
+	if (r == 0 && cell->gpud)
+		r = note_slicing(all, to, w, cell->gpud, read, err);
 	if (r == 0 && cell->prepd)
 		r = note(all, to, PROFILE_NODE,
 			 config_text(w, cell->prepd, "prepd", "nic"), read,

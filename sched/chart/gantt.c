@@ -353,7 +353,7 @@ int gantt_draw(const char *path, const struct workload *w,
 				  err);
 	if (r == 0) {
 		write_script(&g, n_names, script);
-		r = gnuplot_draw(script, err);
+		r = gnuplot_draw(script, path, err);
 	}
 	for (size_t i = 0; g.panels && i < n; i++)
 		history_rows_fini(&g.panels[i].rows);

@@ -250,7 +250,7 @@ static int end_all(struct live *l, struct err *err)
 				     JOB_WAITING);
 	}
 	live_compact(l);
-	return r < 0 ? r : state_save(l, true, err);
+	return r < 0 ? r : state_stop(l, err);
 }
 
 int live_run(struct live *l, struct err *err)

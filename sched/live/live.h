@@ -95,6 +95,7 @@ struct live {
 	uint64_t round_ns; /* the next round */
 	bool changed;	   /* since then */
 	bool unsaved;	   /* the state on disk is older */
+	bool clock_runs;   /* and the clock on disk says so */
 	bool resumed, closing;
 	uint32_t last_group;
 	uint64_t n_decisions, n_events, n_failed, n_processes, n_leases;

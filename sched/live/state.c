@@ -3,9 +3,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/replace.h"
 #include "common/tick.h"
 #include "common/util.h"
@@ -28,11 +31,69 @@ static const char *const states[] = {
 	[JOB_DONE] = "done",
 };
 
+static bool is_time(json_int_t ns, json_int_t least)
+{
+	return ns >= least && ns < (json_int_t)TIME_END;
+}
+
 static char *path_of(const struct live *l)
 {
 	char *path;
 
 	return asprintf(&path, "%s/state.json", l->c.dir) < 0 ? NULL : path;
+}
+
+/* --- the clock of a run that could not save its state ----------------------
+ *
+ * On a full disk no state says that the clock stands. DIR/clock is overwritten
+ * in place, which needs no room: the time, and that of others, when it stopped;
+ * -1 while it runs.
+ */
+
+#define CLOCK_FORMAT "%20" PRId64 " %20" PRId64 "\n"
+enum { CLOCK_BYTES = 42 };
+
+static char *clock_path(const struct live *l)
+{
+	char *path;
+
+	return asprintf(&path, "%s/clock", l->c.dir) < 0 ? NULL : path;
+}
+
+static int write_clock(const struct live *l, int64_t now_ns, int64_t real_ns,
+		       struct err *err)
+{
+	_cleanup_free_ char *path = clock_path(l);
+	_cleanup_close_ int fd = -1;
+	char text[CLOCK_BYTES + 1];
+	ssize_t k;
+
+	if (!path)
+		return err_set(err, -ENOMEM, "out of memory");
+	snprintf(text, sizeof(text), CLOCK_FORMAT, now_ns, real_ns);
+	fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+	k = fd < 0 ? -1 : write(fd, text, CLOCK_BYTES);
+	if (k < 0 || fsync(fd) < 0)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	return k == CLOCK_BYTES ? 0 : err_set(err, -EIO, "%s: short", path);
+}
+
+/* The clock stopped then, unless the state is newer. */
+static void read_clock(struct live *l)
+{
+	_cleanup_free_ char *path = clock_path(l), *text = NULL;
+	uint64_t saved_ns = l->now_ns - l->away_ns;
+	int64_t now, real;
+	size_t n;
+
+	if (!path || util_read_file(path, CLOCK_BYTES, &text, &n) < 0 ||
+	    sscanf(text, "%" SCNd64 " %" SCNd64, &now, &real) != 2 ||
+	    !is_time(now, (json_int_t)saved_ns) || real < 0)
+		return;
+	l->away_ns = (uint64_t)now - saved_ns;
+	l->now_ns = (uint64_t)now;
+	l->real_ns = real;
+	l->unsaved = true;
 }
 
 /* --- writing -------------------------------------------------------------- */
@@ -120,6 +181,20 @@ int state_save(struct live *l, bool paused, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	r = json_replace(j, path, err);
 	l->unsaved = r < 0;
+	if (r == 0 && !l->clock_runs) {
+		r = write_clock(l, -1, -1, err);
+		l->clock_runs = r == 0;
+	}
+	return r;
+}
+
+int state_stop(struct live *l, struct err *err)
+{
+	struct err more = { 0 };
+	int r = state_save(l, true, err);
+
+	if (r < 0 && write_clock(l, (int64_t)l->now_ns, l->real_ns, &more) < 0)
+		log_error("%s", more.text);
 	return r;
 }
 
@@ -203,11 +278,6 @@ static int take_held(struct live *l, size_t i, const json_t *held)
 		cluster_take(&l->held, &p->held[k]);
 	}
 	return r;
-}
-
-static bool is_time(json_int_t ns, json_int_t least)
-{
-	return ns >= least && ns < (json_int_t)TIME_END;
 }
 
 static int read_job(struct live *l, size_t i, json_t *j, struct err *err)
@@ -447,8 +517,10 @@ int state_load(struct live *l, struct err *err)
 		return r;
 	if (r == 0)
 		r = state_parse(l, text, n, err);
-	if (r == 0)
+	if (r == 0) {
+		read_clock(l);
 		return 0;
+	}
 	err_set(err, r, "%s", strerror(-r));
 	err_prefix(err, "%s", path);
 	return r;

@@ -54,6 +54,23 @@ static void row(FILE *f, const char *fmt, ...)
 	fprintf(f, "|%-*s|\n", WIDTH, line);
 }
 
+/* What k jobs that take turns have of the GPU together, k the last of the
+ * table. */
+static void show_slicing(const json_t *slicing, FILE *f)
+{
+	const json_t *rows = json_object_get(slicing, "rows");
+	const json_t *last = json_array_get(rows, json_array_size(rows) - 1);
+
+	if (!last)
+		row(f, " Time slicing costs nothing: %s",
+		    text(slicing, "reason"));
+	else
+		row(f, " Time slicing: %s (%s): %lld jobs have %.3f of the GPU",
+		    text(slicing, "profile"), text(slicing, "reason"),
+		    (long long)json_integer_value(json_array_get(last, 0)),
+		    json_real_value(json_array_get(last, 1)));
+}
+
 static void show_head(const json_t *j, FILE *f)
 {
 	const json_t *s = json_object_get(j, "server");
@@ -73,6 +90,7 @@ static void show_head(const json_t *j, FILE *f)
 	    "Clients: %lld",
 	    text(json_object_get(j, "gpemu"), "version"), text(s, "scheduler"),
 	    text(s, "share"), number(s, "time_scale"), whole(s, "clients"));
+	show_slicing(json_object_get(s, "slicing"), f);
 	rule(f, "||", '-');
 }
 

@@ -214,6 +214,49 @@ sys.exit(len(json.load(open("d/state.json"))["runs"]) < 2)' 2>/dev/null; do
 	[ "$(keepers)" -eq 0 ]
 }
 
+@test "a full disk ends the run, and the time until it goes on does not count" {
+	unshare -rm mount -t tmpfs none /mnt 2>/dev/null ||
+		skip "no mount namespaces"
+	printf 'name,work_s\na,4\n' >t.csv
+	cat >job <<-'SH'
+		#!/bin/sh
+		[ ! -e again ] || exit 0
+		touch begun
+		until [ -e full ]; do sleep .01; done
+		exit 3
+	SH
+	chmod +x job
+	cat >both <<-'SH'
+		mount -t tmpfs -o size=256k none m
+		now() { date +%s%N; }
+		run() {
+			gpemu-sched run -t t.csv --nodes gpus=1 --step 1s --retries 1 \
+				--time-scale .001 -o m/d --per-job --json j -- ./job
+		}
+		start=$(now)
+		run 2>err &
+		until [ -e begun ]; do sleep .01; done
+		dd if=/dev/zero of=m/fill bs=4k 2>/dev/null || true
+		touch full
+		wait $! || status=$?
+		[ "$status" -eq 1 ]
+		cat err
+		grep -q 'm/d/state.json: No space left on device' err
+		stop=$(now)
+		sleep 3
+		rm m/fill
+		touch again
+		again=$(now)
+		run
+		echo "($stop - $start + $(now) - $again) / 1e9" >wall
+	SH
+	mkdir m
+	unshare -rm --propagation private bash -e both
+	# the job was there while a scheduler was
+	json "s['resumed'] and s['failed'] == []" \
+		"l['per_job'][0]['end_s'] * .001 < eval(open('wall').read())"
+}
+
 @test "a job that fails is named, and the others go on" {
 	printf 'name,work_s,class\ngood,1,m\nbad,1,n\n' >t.csv
 	run -1 gpemu-sched run -t t.csv --nodes gpus=1 --step 100ms \

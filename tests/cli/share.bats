@@ -15,7 +15,7 @@ load gpud
 	[ "${#lines[@]}" -ge 5 ]
 	[[ $output == *"fair "*"[anew=on]"* ]]
 	run "$GPUD" --list speedup
-	[[ $output == *mps-nominal* ]]
+	[[ $output == *mps-nominal*timeslice-h100* ]]
 	run "$GPUD" --dump-config --gpus 3 --allow daemon --allow 7
 	[ "$status" -eq 0 ]
 	[[ $output == *"gpus: 3"*"allow: [daemon, 7]"* ]]
@@ -46,7 +46,7 @@ load gpud
 @test "invalid options are rejected before the socket is made" {
 	for option in '--scheduler best' '--share much' '--mode 888' \
 		'--mode 01777' '--gpus 0' '--gpus 65' '--speedup mps-nominal' \
-		'--time-scale 0' '--gpu no-such-gpu'; do
+		'--time-scale 0' '--gpu no-such-gpu' '--slicing much'; do
 		run "$GPUD" --socket "$SOCKET" $option
 		[ "$status" -eq 2 ]
 		[ ! -e "$SOCKET" ]
@@ -58,6 +58,45 @@ load gpud
 	[ "$status" -eq 2 ]
 	run "$SMI" --watch never
 	[ "$status" -eq 2 ]
+}
+
+# slicing REASON OPTION...: the server of these options says this reason
+slicing() {
+	local reason=$1
+
+	shift
+	gpud -v "$@" 2>"$TMP/log"
+	so "j['server']['slicing']['reason'] == '$reason'"
+	grep -q "time slicing: .* ($reason)" "$TMP/log"
+}
+
+@test "time slicing: the cost of the GPU, another one, or none, and why" {
+	slicing 'the default of the GPU' --gpu h100
+	so "j['server']['slicing']['profile'] == 'timeslice-h100' and j['server']['slicing']['rows'] == [[1, 1], [2, .9271]]"
+	run "$SMI" --socket "$SOCKET"
+	[[ $output == *"Time slicing: timeslice-h100 (the default of the GPU): 2 jobs have 0.927 of the GPU"* ]]
+	train one --model resnet50:tf32 -b 64 --max-steps 2
+	wait "$JOB"
+	check one "j['sharing']['slicing'] == 'timeslice-h100'"
+	grep -q 'time slicing: timeslice-h100' "$TMP/one.out"
+	gpud_end
+	slicing '--slicing none' --gpu h100 --slicing none
+	train one --model resnet50:tf32 -b 64 --max-steps 2
+	wait "$JOB"
+	check one "j['sharing']['slicing'] == 'no cost'"
+	gpud_end
+	slicing 'no profile has this GPU' --gpu v100
+	so "j['server']['slicing']['profile'] is None"
+	run "$SMI" --socket "$SOCKET"
+	[[ $output == *"Time slicing costs nothing: no profile has this GPU"* ]]
+	gpud_end
+	slicing '--slicing' --gpu v100 --slicing timeslice-h100
+	gpud_end
+	slicing 'jobs do not take turns by time slicing' --gpu h100 --scheduler fifo
+	gpud_end
+	run "$GPUD" --socket "$SOCKET" --share lanes --slicing timeslice-h100
+	[ "$status" -eq 2 ]
+	[[ $output == *"with --share lanes --scheduler fair, jobs do not take turns by time slicing"* ]]
 }
 
 @test "no server: exit status 75, and the way out" {
@@ -371,6 +410,14 @@ load gpud
 	"$CLIENT" "$SOCKET" grant a 0 4000
 	run "$CLIENT" "$a" ask resnet50 64 1 0
 	[[ $output == *"does not fit the 3.91 GiB"* ]]
+	# also for a batch that no such GPU can hold; the one it names fits
+	run "$CLIENT" "$a" ask resnet50 100000 0 0
+	[[ $output =~ 'does not fit the 3.91 GiB of '.*'the largest that fits is '([0-9]+) ]]
+	largest=${BASH_REMATCH[1]}
+	run "$CLIENT" "$a" ask resnet50 "$largest" 0 0
+	[[ $output == *admitted* ]]
+	run "$CLIENT" "$a" ask resnet50 $((largest + 1)) 0 0
+	[[ $output == *"the largest that fits is $largest" ]]
 	gpud_end
 	# four cannot keep the fifth out
 	gpud --max-clients 32 --max-clients-per-user 8

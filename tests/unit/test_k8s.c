@@ -473,7 +473,7 @@ static void ignore(void *ctx, const struct node_kind *kind)
 static uint64_t healthy_after(struct gpud_msg *messages, size_t n,
 			      unsigned n_grants)
 {
-	char dir[] = "/tmp/gpemu-k8s-XXXXXX", yaml[128], buf[512];
+	char dir[] = "/tmp/gpemu-k8s-XXXXXX", yaml[128], buf[1024];
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	uint64_t healthy = UINT64_MAX;
 	struct events events;

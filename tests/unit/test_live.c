@@ -65,10 +65,13 @@ static void rig_init(struct rig *r, const char *jobs)
 
 static void rig_fini(struct rig *r)
 {
+	static const char *const files[] = { "state.json", "clock" };
 	char path[64];
 
-	snprintf(path, sizeof(path), "%s/state.json", r->dir);
-	unlink(path);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		snprintf(path, sizeof(path), "%s/%s", r->dir, files[i]);
+		unlink(path);
+	}
 	assert_int_equal(rmdir(r->dir), 0);
 	plugin_choice_fini(&r->policy);
 	plugin_choice_fini(&r->placement);
@@ -267,6 +270,60 @@ static void a_clock_that_ran_on_has_an_end(void **state)
 	rig_fini(&r);
 }
 
+/* The time of a run that goes on, from a state of 7 s with a clock that runs
+ * since 1970, and the file of a clock. */
+static uint64_t goes_on(const char *clock)
+{
+	struct rig r;
+	struct err err = { 0 };
+	uint64_t now_ns;
+	char path[64];
+	struct live l;
+	json_t *j;
+	FILE *f;
+
+	rig_init(&r, trace);
+	save_some(&r);
+	snprintf(path, sizeof(path), "%s/state.json", r.dir);
+	j = json_load_file(path, 0, NULL);
+	json_object_set_new(j, "paused", json_false());
+	json_object_set_new(j, "real_ns", json_integer(0));
+	assert_int_equal(json_replace(j, path, &err), 0);
+	json_decref(j);
+	snprintf(path, sizeof(path), "%s/clock", r.dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(clock, f);
+	fclose(f);
+	if (live_init(&l, &r.c, &err) < 0)
+		fail_msg("%s", err.text);
+	now_ns = l.now_ns;
+	/* what goes on is saved before anything else, and the clock runs */
+	assert_true(l.unsaved);
+	assert_int_equal(state_save(&l, false, &err), 0);
+	live_fini(&l);
+	f = fopen(path, "r");
+	assert_int_equal(fscanf(f, " %63s", path), 1);
+	assert_string_equal(path, "-1");
+	fclose(f);
+	rig_fini(&r);
+	return now_ns;
+}
+
+static void a_clock_that_stopped_without_a_state_stands(void **state)
+{
+	const uint64_t years = 30ull * 365 * 24 * 3600 * NS_PER_S;
+
+	(void)state;
+	assert_int_equal(goes_on("8000000000 12345"), 8 * NS_PER_S);
+	/* of an older state; runs; damaged */
+	assert_true(goes_on("6000000000 12345") > years);
+	assert_true(goes_on("-1 -1") > years);
+	assert_true(goes_on("8000000000 -1") > years);
+	assert_true(goes_on("8000000000") > years);
+	assert_true(goes_on("") > years);
+}
+
 /* Replace `from` in the text, and read it. */
 static void refused(const struct rig *r, const char *text, const char *from,
 		    const char *to, const char *why)
@@ -362,6 +419,7 @@ int main(void)
 		cmocka_unit_test(what_a_killed_save_left_is_removed),
 		cmocka_unit_test(those_who_take_turns_come_back),
 		cmocka_unit_test(a_clock_that_ran_on_has_an_end),
+		cmocka_unit_test(a_clock_that_stopped_without_a_state_stands),
 		cmocka_unit_test(what_is_wrong_is_refused),
 		cmocka_unit_test(any_bytes_are_safe),
 	};

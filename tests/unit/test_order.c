@@ -10,6 +10,7 @@
 #include "common/conf/plugin_choice.h"
 #include "common/util.h"
 #include "loader/order/order.h"
+#include "loader/order/schedule.h"
 
 enum { N = 1009, N_GROUPS = 60, PAGE = 1000 };
 
@@ -482,9 +483,49 @@ static void locality_follows_the_caches_of_the_mounts(void **state)
 	}
 }
 
+/* From epoch 1 on, the last sample is one that the dataset has not. */
+static int lie(const struct order_input *in, uint32_t *ret, struct err *err)
+{
+	(void)err;
+	for (uint32_t i = 0; i < in->n; i++)
+		ret[i] = i;
+	ret[in->n - 1] += in->epoch > 0;
+	return 0;
+}
+
+static void a_sample_outside_the_dataset_is_an_error(void **state)
+{
+	static const struct order_ops liar = { .plugin = { .name = "liar" },
+					       .fill = lie };
+	struct schedule_config c = { .order = &liar,
+				     .in = { .n = N },
+				     .world = 2 };
+
+	(void)state;
+	for (int whole = 0; whole < 2; whole++) {
+		struct schedule s;
+		struct err err = { 0 };
+		uint32_t all[N + 1];
+
+		c.whole = whole;
+		assert_int_equal(schedule_open(&c, &s, &err), 0);
+		assert_int_equal(schedule_fill(&s, 0, &err), 0);
+		assert_int_equal(schedule_all(&s, 0, all, &err), 0);
+		assert_int_equal(schedule_all(&s, 1, all, &err), -EINVAL);
+		err.text[0] = 0;
+		assert_int_equal(schedule_fill(&s, 1, &err), -EINVAL);
+		assert_string_equal(err.text,
+				    "the order liar has sample 1009 at 1008, "
+				    "and the dataset has 1009: a bug in the "
+				    "order");
+		schedule_close(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sample_outside_the_dataset_is_an_error),
 		cmocka_unit_test(each_sample_once_an_epoch),
 		cmocka_unit_test(the_same_seed_gives_the_same_order),
 		cmocka_unit_test(random_orders_depend_on_seed_and_epoch),

@@ -206,6 +206,73 @@ static void the_speedup_table_sets_the_pace(void **state)
 	share_profile_free(&p);
 }
 
+/* Two that always have work, of 3 ms, and a third that comes with `late`. */
+static void play_slices(const struct scheduler_ops *scheduler, uint32_t milli,
+			struct client jobs[3])
+{
+	static const char yaml[] = "name: t\nsource: s\nverified: true\n"
+				   "gpus: [G]\nrows: [[1, 1], [2, .8]]\n";
+	struct share_profile p;
+	struct share_config c = { .mode = SHARE_TIME,
+				  .scheduler = scheduler,
+				  .slicing = &p,
+				  .n_gpus = 1,
+				  .max_jobs = 4,
+				  .memory_bytes = 100,
+				  .done = share_rig_done };
+	struct share_quota q = { .bytes = { 50 } };
+	struct share *s;
+
+	assert_int_equal(share_profile_parse(yaml, strlen(yaml), "t", &p, NULL),
+			 0);
+	assert_int_equal(share_new(&c, &s), 0);
+	assert_int_equal(share_set_part(s, &q, 0, milli, NULL), 0);
+	for (size_t i = 0; i < 3; i++) {
+		struct share_want w = { .persistent_bytes = 1,
+					.peak_bytes = 10,
+					.n_gpus = 1,
+					.iteration_ns = 3000000,
+					.quota = milli && i ? NULL : &q };
+
+		jobs[i].work_ns = 3000000;
+		if (jobs[i].left)
+			assert_int_equal(share_join(s, &w, &jobs[i],
+						    &jobs[i].job, NULL),
+					 0);
+	}
+	share_rig_play(s, jobs, 3, SHARE_NEVER);
+	share_free(s);
+	share_profile_free(&p);
+}
+
+static void time_slicing_costs_those_who_take_turns(void **state)
+{
+	struct client two[3] = { { .left = 100 }, { .left = 100 } };
+	struct client three[3] = { { .left = 100 },
+				   { .left = 100 },
+				   { .left = 100 } };
+	struct client one[3] = { { .left = 100 } };
+	struct client uneven[3] = { { .left = 100 }, { .left = 50 } };
+	struct client apart[3] = { { .left = 100 }, { .left = 50 } };
+
+	(void)state;
+	/* alone nothing, two and more .8 of the GPU */
+	play_slices(&scheduler_rr, 0, one);
+	assert_in_range(one[0].end, 300000000, 300000100);
+	play_slices(&scheduler_fair, 0, two);
+	assert_in_range(MAX(two[0].end, two[1].end), 749240000, 749260000);
+	play_slices(&scheduler_rr, 0, three);
+	assert_in_range(three[2].end, 1124240000, 1124260000);
+	/* once it is alone, nothing */
+	play_slices(&scheduler_rr, 0, uneven);
+	assert_in_range(uneven[1].end, 371000000, 375000100);
+	assert_in_range(uneven[0].end, 524000000, 526000000);
+	/* nobody takes turns with those of another part */
+	play_slices(&scheduler_rr, 500, apart);
+	assert_in_range(apart[0].end, 600000000, 600000300);
+	assert_in_range(apart[1].end, 300000000, 300000300);
+}
+
 static void bad_tables_are_refused(void **state)
 {
 	static const char *const bad[] = {
@@ -214,6 +281,7 @@ static void bad_tables_are_refused(void **state)
 		"rows: [[1, 1], [3, 2]]",
 		"rows: [[1, 1], [2, 2.5]]",
 		"rows: [[1, 1], [2, -1]]",
+		"gpus: [G]\nrows: [[1, 1], [2, 1.1]]",
 	};
 
 	(void)state;
@@ -537,6 +605,7 @@ int main(void)
 		cmocka_unit_test(what_never_fits_is_refused),
 		cmocka_unit_test(several_gpus_or_none),
 		cmocka_unit_test(the_speedup_table_sets_the_pace),
+		cmocka_unit_test(time_slicing_costs_those_who_take_turns),
 		cmocka_unit_test(bad_tables_are_refused),
 		cmocka_unit_test(utilisation_is_of_the_last_second),
 		cmocka_unit_test(a_quota_is_a_smaller_gpu),

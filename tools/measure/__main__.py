@@ -364,7 +364,9 @@ def main():
         leave(USAGE, error)
     except backends.Missing as error:
         leave(NOT_THERE, error)
-    except (OSError, journal.Mismatch) as error:
+    except OSError as error:
+        leave(1, f"{error.filename}: {error.strerror}" if error.filename else error)
+    except journal.Mismatch as error:
         leave(1, error)
     except KeyboardInterrupt:
         sys.exit(130)

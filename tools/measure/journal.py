@@ -62,7 +62,7 @@ class Journal:
         lines = read(path)
         if lines:
             self._compare(lines[0], head)
-        self.f = open(path, "a")
+        self.f = open(path, "ab", buffering=0)
         if not lines:
             self._write({"kind": "head", **head})
         for line in lines[1:]:
@@ -98,8 +98,12 @@ class Journal:
             raise Mismatch(f"{self.path}: a {kind} without {key}") from None
 
     def _write(self, line):
-        self.f.write(json.dumps(line) + "\n")
-        self.f.flush()
+        rest = (json.dumps(line) + "\n").encode()
+        try:
+            while rest:
+                rest = rest[self.f.write(rest) :]
+        except OSError as error:
+            raise OSError(error.errno, os.strerror(error.errno), self.path) from None
 
     def add(self, kind, **line):
         line = {"kind": kind, **line}
