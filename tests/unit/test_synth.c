@@ -167,8 +167,10 @@ static void what_is_wrong_is_said(void **state)
 	static const struct {
 		const char *spec, *text;
 	} bad[] = {
-		{ "nope", "unknown dataset profile 'nope' (known:" },
-		{ "imagenet,fils=3", "unknown option 'fils' (known: files" },
+		{ "nope", "unknown dataset profile 'nope'; did you mean "
+			  "'none'? (known:" },
+		{ "imagenet,fils=3", "unknown option 'fils'; did you mean "
+				     "'files'? (known: files" },
 		{ "imagenet,files", "'files' needs a value" },
 		{ "imagenet,files=", "'files' needs a value" },
 		{ "imagenet,files=x", "files: " },
