@@ -24,10 +24,11 @@ struct word_list {
 	char known[ERR_LIST];
 };
 
-#define WORD_LIST(word, n)                          \
-	{                                           \
-		.given = (word), .length = (n),     \
-		.distance = WORD_ROOM * MIN(3, (n)) \
+/* At most two slips; of three letters one: arbitrary, `png` is no `jpeg`. */
+#define WORD_LIST(word, n)                                  \
+	{                                                   \
+		.given = (word), .length = (n),             \
+		.distance = WORD_ROOM * MIN(3, (n) / 2 + 1) \
 	}
 
 /*

@@ -445,7 +445,7 @@ print(s["jobs"], s["gpus"], len(s["classes"]))')" = "100 100.0 9" ]
 	cmp <(gpemu-sched --list policy) <(gpemu-sched simulate --list policy)
 	gpemu-sched --list=placement:tune | grep -q profile
 	run -2 gpemu-sched --list polices
-	[[ $output == *"unknown kind 'polices' (known: trace cluster speeds policy"* ]]
+	[[ $output == *"unknown kind 'polices'; did you mean 'policy'? (known: trace cluster speeds policy"* ]]
 	gpemu-sched --help | grep -q -- '--list KIND'
 }
 

@@ -167,8 +167,7 @@ static void what_is_wrong_is_said(void **state)
 	static const struct {
 		const char *spec, *text;
 	} bad[] = {
-		{ "nope", "unknown dataset profile 'nope'; did you mean "
-			  "'none'? (known:" },
+		{ "nope", "unknown dataset profile 'nope' (known:" },
 		{ "imagenet,fils=3", "unknown option 'fils'; did you mean "
 				     "'files'? (known: files" },
 		{ "imagenet,files", "'files' needs a value" },

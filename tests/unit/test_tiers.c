@@ -154,7 +154,7 @@ static void errors_say_where(void **state)
 		  "column 1: name one policy, not 'slru:protected=.5,fifo'" },
 		{ "lru:1K lru:1K lru:1K lru:1K lru:1K lru:1K lru:1K lru:1K "
 		  "lru:1K",
-		  "column 49: more than 8 tiers" },
+		  "column 57: more than 8 tiers" },
 	};
 
 	(void)state;
