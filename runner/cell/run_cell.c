@@ -22,6 +22,14 @@
 
 /* --- commands --------------------------------------------------------- */
 
+/* What a loader reads without a mount: of a pack, the file. */
+static const char *plain_path(const json_t *recipe, const char *source)
+{
+	bool pack = !dataset_is_synth(recipe) && !dataset_is_folder(recipe);
+
+	return source + (pack ? strlen(DATASET_PACK) : 0);
+}
+
 static int init_mount(struct run *run, size_t i, struct err *err)
 {
 	const struct cell *cell = run->cell;
@@ -37,7 +45,8 @@ static int init_mount(struct run *run, size_t i, struct err *err)
 			       "%s is generated on read, which needs a mount",
 			       m->folder);
 	if (!run->mounted)
-		code = asprintf(&m->mnt, "%s", m->folder);
+		code = asprintf(&m->mnt, "%s",
+				plain_path(cell->mounts[i].dataset, m->folder));
 	else if (cell->n_mounts == 1)
 		code = asprintf(&m->mnt, "%s/mnt", run->r->scratch);
 	else

@@ -269,7 +269,8 @@ static void errors_say_where(void **state)
 		  "values, a range {from: A, to: B}, or zip: {KEY: LIST, "
 		  "...}" },
 		{ HEAD "axes: {policy: [lru]}\n",
-		  "w.yaml:4:8: policy: a key starts with fs. train. dataset. "
+		  "w.yaml:4:8: policy: a key is dataset, or starts with fs. "
+		  "train. dataset. "
 		  "gpud. prepd. exec. or env., optionally after the name of a "
 		  "mount or job" },
 		{ HEAD "axes: {gpud.gpu: [p100]}\n",
