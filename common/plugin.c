@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/word.h"
+
 static const char *skip_dashes(const char *s)
 {
 	return s + strspn(s, "-_");
@@ -43,13 +45,13 @@ const struct plugin *plugin_find(const struct plugin *const table[],
 				 const char *kind, const char *name,
 				 struct err *err)
 {
-	char known[ERR_LIST] = "";
+	struct word_list words = WORD_LIST(name, strcspn(name, ":"));
 
 	for (size_t i = 0; table[i]; i++) {
 		if (same_name(table[i]->name, name))
 			return table[i];
-		err_list(known, table[i]->name);
+		word_list_add(&words, table[i]->name);
 	}
-	err_set(err, -EINVAL, "unknown %s '%s' (known: %s)", kind, name, known);
+	word_unknown(&words, kind, err);
 	return NULL;
 }

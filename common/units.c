@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/units.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -78,6 +79,27 @@ static int parse(const char *s, const struct unit *units, uint64_t *ret)
 int units_parse_size(const char *s, uint64_t *ret_bytes)
 {
 	return parse(s, sizes, ret_bytes);
+}
+
+bool units_size_hint(const char *s, char ret[UNITS_TEXT])
+{
+	static const char *const tails[] = { "", "b", "ib" };
+	const char *rest;
+	double v;
+	char letter;
+
+	if (number(s, &v, &rest) < 0 || v < 0)
+		return false;
+	while (*rest == ' ')
+		rest++;
+	letter = (char)toupper((unsigned char)*rest);
+	if (!letter || !strchr("KMGT", letter))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(tails); i++)
+		if (!strcasecmp(rest + 1, tails[i]))
+			return snprintf(ret, UNITS_TEXT, "%.15g%c", v, letter) <
+			       UNITS_TEXT;
+	return false;
 }
 
 int units_parse_duration(const char *s, uint64_t *ret_ns)

@@ -35,9 +35,14 @@ struct units_capacity {
 /* arbitrary: less than a dataset, so that the policy matters */
 #define UNITS_AUTO_FRACTION .35
 
+enum { UNITS_TEXT = 32 };
+
 int units_parse_size(const char *s, uint64_t *ret_bytes);
 int units_parse_duration(const char *s, uint64_t *ret_ns);
 int units_parse_capacity(const char *s, struct units_capacity *ret);
+/* How a size is written here that units_parse_size refuses: "10G" for "10GB",
+ * "10 gb" or "10g". False: it is none. */
+bool units_size_hint(const char *s, char ret[UNITS_TEXT]);
 /* A finite decimal number, the whole string. */
 int units_parse_double(const char *s, double *ret);
 
@@ -51,7 +56,6 @@ uint64_t units_capacity_bytes(const struct units_capacity *c, uint64_t whole);
 int64_t units_time_ns(int64_t s, uint32_t ns);
 struct timespec units_timespec(int64_t ns);
 
-enum { UNITS_TEXT = 32 };
 /* Exact, and read back to the same value: "64M", "65537", "80us", "35%". */
 const char *units_exact_size(uint64_t bytes, char buf[UNITS_TEXT]);
 const char *units_exact_duration(uint64_t ns, char buf[UNITS_TEXT]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Words of a fixed list: the values of an option or of a profile's field. */
+/* Words of a list: the values of an option or of a profile's field, the names
+ * of plug-ins, profiles, models, keys and options. */
 #ifndef GPEMU_COMMON_WORD_H
 #define GPEMU_COMMON_WORD_H
 
@@ -8,11 +9,41 @@
 #include "common/err.h"
 #include "common/util.h"
 
+/* arbitrary: longer than any name; longer words have no near one */
+enum { WORD_ROOM = 64 };
+
 /*
- * Which of `n` words is `word`, letter by letter. -EINVAL, and a text that
- * says what it should be, a `kind`, and lists the words:
- * "unknown --allreduce 'star' (known: auto ring tree)".
+ * The known words as they are compared with an unknown one, for the message
+ * about it. Begin with WORD_LIST.
  */
+struct word_list {
+	const char *given;
+	size_t length;	 /* of `given`, which may go on behind it */
+	size_t distance; /* of the nearest so far: slips, then letters */
+	char hint[128];	 /* "; did you mean 'train'?", or "" */
+	char known[ERR_LIST];
+};
+
+/* At most two slips; of three letters one: arbitrary, `png` is no `jpeg`. */
+#define WORD_LIST(word, n)                                  \
+	{                                                   \
+		.given = (word), .length = (n),             \
+		.distance = WORD_ROOM * MIN(3, (n) / 2 + 1) \
+	}
+
+/*
+ * One more known word. The hint names the word that a user of the field may
+ * have meant: another name for the same (`random` is our order `shuffle`), a
+ * word that begins like that, or one at most two slips away. Case, '-' and '_'
+ * do not count.
+ */
+void word_list_add(struct word_list *l, const char *word);
+
+/* -EINVAL, and "unknown --allreduce 'tre'; did you mean 'tree'? (known: auto
+ * ring tree)". */
+int word_unknown(const struct word_list *l, const char *kind, struct err *err);
+
+/* Which of `n` words is `word`, letter by letter. Errors as word_unknown(). */
 int word_find(const char *const *words, size_t n, const char *kind,
 	      const char *word, struct err *err);
 

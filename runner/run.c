@@ -29,6 +29,7 @@
 #include "runner/run_find.h"
 #include "runner/run_loop.h"
 #include "runner/run_merge.h"
+#include "runner/run_shipped.h"
 #include "runner/run_slurm.h"
 #include "runner/run_suite.h"
 
@@ -109,7 +110,7 @@ static const struct cli_kind kinds[] = {
 
 static const struct cli_program program = {
 	.name = "gpemu-run",
-	.args = "FILE.yaml [KEY=VALUE...] | check FILE.yaml [KEY=VALUE...] | "
+	.args = "FILE|NAME [KEY=VALUE...] | check FILE|NAME [KEY=VALUE...] | "
 		"compare A B | merge FOLDER... | export FOLDER | import "
 		"FILE.yaml",
 	.n_args = 1,
@@ -124,7 +125,8 @@ static const struct cli_program program = {
 		   "--output. export: write the runs of a result folder as "
 		   "CSV. import: write a workload of DLIO or MLPerf Storage as "
 		   "one of gpemu-run, to stdout or the file of --output.",
-	.notes = "KEY=VALUE overrides a key of the workload: repetitions=3, "
+	.notes = "NAME is a shipped workload, such as demo. KEY=VALUE "
+		 "overrides a key of the workload: repetitions=3, "
 		 "fs.storage=nvme, axes.fs.cache_size='[10%, 20%]'. "
 		 "Cells with a record do not run again, unless the workload, a "
 		 "profile or a program has changed. --seed 0 keeps the seed of "
@@ -317,10 +319,40 @@ static int workload_main(const char *path, const struct run_options *o,
 }
 
 /* A workload, or a list of them, to check or to run. */
-static int run_file(struct run_options *o, char **args, struct stop *ret_stop)
+static int run_file(struct run_options *o, const char *path, bool check,
+		    struct stop *ret_stop)
+{
+	const char *refused = NULL;
+
+	if (o->find_max_gpus && (o->shard.n || o->slurm))
+		refused = "--find-max-gpus does not go with shards";
+	else if (o->slurm && (o->shard.n || o->fresh))
+		refused = o->fresh ? "--slurm does not go with --fresh: a "
+				     "requeued shard would begin again"
+				   : "--slurm does not go with --shard";
+	else if (o->slurm_options && !o->slurm)
+		refused = "--slurm-options is only valid with --slurm";
+	else if (!suite_is(path))
+		return workload_main(path, o, check, ret_stop);
+	else if (o->find_max_gpus || o->shard.n || o->slurm)
+		refused = o->find_max_gpus
+				  ? "--find-max-gpus takes one workload, not a "
+				    "list"
+				  : "a list of workloads has no shards";
+	if (!refused)
+		return suite_main(path, o, check, ret_stop);
+	log_error("%s", refused);
+	return EXIT_STATUS_USAGE;
+}
+
+/* [check] FILE|NAME [KEY=VALUE...] */
+static int find_and_run(struct run_options *o, char **args,
+			struct stop *ret_stop)
 {
 	bool check = !strcmp(args[0], "check");
-	const char *refused = NULL;
+	_cleanup_free_ char *path = NULL;
+	struct err err = { 0 };
+	int r;
 
 	if (!args[check]) {
 		log_error("expected a workload file; see --help");
@@ -335,25 +367,8 @@ static int run_file(struct run_options *o, char **args, struct stop *ret_stop)
 			return EXIT_STATUS_USAGE;
 		}
 	o->overrides = args + check + 1;
-	if (o->find_max_gpus && (o->shard.n || o->slurm))
-		refused = "--find-max-gpus does not go with shards";
-	else if (o->slurm && (o->shard.n || o->fresh))
-		refused = o->fresh ? "--slurm does not go with --fresh: a "
-				     "requeued shard would begin again"
-				   : "--slurm does not go with --shard";
-	else if (o->slurm_options && !o->slurm)
-		refused = "--slurm-options is only valid with --slurm";
-	else if (!suite_is(args[check]))
-		return workload_main(args[check], o, check, ret_stop);
-	else if (o->find_max_gpus || o->shard.n || o->slurm)
-		refused = o->find_max_gpus
-				  ? "--find-max-gpus takes one workload, not a "
-				    "list"
-				  : "a list of workloads has no shards";
-	if (!refused)
-		return suite_main(args[check], o, check, ret_stop);
-	log_error("%s", refused);
-	return EXIT_STATUS_USAGE;
+	r = shipped_find(args[check], &path, &err);
+	return r < 0 ? cli_fail(r, &err) : run_file(o, path, check, ret_stop);
 }
 
 /* The options that are texts; returns the exit status. */
@@ -393,7 +408,7 @@ int main(int argc, char **argv)
 	else if (status == EXIT_STATUS_DONE && !strcmp(args[0], "import"))
 		status = import(&o, args);
 	else if (status == EXIT_STATUS_DONE)
-		status = run_file(&o, args, &stop);
+		status = find_and_run(&o, args, &stop);
 	conf_free(fields, &o);
 	stop_raise(&stop);
 	return status;

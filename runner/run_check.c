@@ -24,9 +24,10 @@ static int print_dataset(struct runner *r, const json_t *recipe,
 
 	if (code == 0)
 		printf("dataset     %s (%s)\n", path,
-		       dataset_is_synth(recipe)	 ? "generated on read"
-		       : access(path, F_OK) == 0 ? "exists"
-						 : "will be made");
+		       dataset_is_synth(recipe) ? "generated on read"
+		       : access(path, F_OK) == 0 || !dataset_is_folder(recipe)
+			       ? "exists"
+			       : "will be made");
 	return code;
 }
 

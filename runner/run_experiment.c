@@ -24,7 +24,34 @@
 #include "runner/page/run_warnings.h"
 #include "runner/result/run_verdict.h"
 
-/* Set r->mounted; warn if the cells cannot run on a mount. */
+/* Does this axis set keys of gpemu-fs? */
+static bool varies_mount(const struct axis *axis)
+{
+	for (size_t i = 0; i < axis->n_points; i++)
+		for (size_t k = 0; k < axis->points[i].n_settings; k++)
+			if (axis->points[i].settings[k].program == RUN_FS)
+				return true;
+	return false;
+}
+
+/* Without a mount, the values of such an axis would be one and the same. */
+static int check_axes(const struct workload *w, const struct err *why,
+		      struct err *err)
+{
+	for (size_t i = 0; i < w->n_axes; i++)
+		if (varies_mount(&w->axes[i]))
+			return err_set(
+				err, -ENODEV,
+				"cannot mount here (%s), and the axis %s "
+				"varies the mount: run where /dev/fuse is, or "
+				"give --no-mount for the plain folder, on "
+				"which this axis has no effect",
+				why->text, w->axes[i].name);
+	return 0;
+}
+
+/* Set r->mounted; warn if the cells cannot run on a mount. -ENODEV: an axis
+ * needs it. */
 static int choose_mount(struct runner *r, struct err *err)
 {
 	struct err why = { 0 };
@@ -33,6 +60,8 @@ static int choose_mount(struct runner *r, struct err *err)
 	if (!r->mounted)
 		return 0;
 	code = cell_probe_mount(r, &why);
+	if (code == -ENODEV && check_axes(r->w, &why, err) < 0)
+		return code;
 	if (code == -ENODEV) {
 		log_warn("cannot mount here (%s): the cells run on the plain "
 			 "folder, without the emulated storage and its cache",

@@ -8,6 +8,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 
 struct decode {
 	const char *name;
@@ -127,6 +128,7 @@ static int parse_scalar(const char *s, enum conf_type type, void *at,
 static int set_scalar(const struct conf_field *field, enum conf_type type,
 		      void *at, const char *s, struct err *err)
 {
+	char size[UNITS_TEXT];
 	double v;
 	int r = parse_scalar(s, type, at, &v);
 
@@ -134,6 +136,12 @@ static int set_scalar(const struct conf_field *field, enum conf_type type,
 		return err_set(err, r, "out of memory");
 	if (r == -ERANGE)
 		return err_set(err, -EINVAL, "'%s' is out of range", s);
+	if (r < 0 && units_size_hint(s, size) &&
+	    (type == CONF_SIZE || type == CONF_CAPACITY))
+		return err_set(err, -EINVAL,
+			       "'%s' is no size: write %s (units are powers of "
+			       "1024)",
+			       s, size);
 	if (r < 0)
 		return err_set(err, -EINVAL, "'%s' is not %s", s,
 			       expected(type));
@@ -320,6 +328,19 @@ static const struct conf_field *find(const struct conf_field *fields,
 	return NULL;
 }
 
+static int unknown_key(struct decode *d, const struct conf_node *item,
+		       const struct conf_field *fields)
+{
+	struct word_list words = WORD_LIST(item->key, strlen(item->key));
+
+	for (; fields->key; fields++)
+		if (!fields->cli_only)
+			word_list_add(&words, fields->key);
+	return err_set(d->err, -EINVAL, "%s:%u:%u: unknown key '%s'%s",
+		       conf_node_name(item, d->name), item->key_line,
+		       item->key_column, item->key, words.hint);
+}
+
 static int decode_record(struct decode *d, const struct conf_node *node,
 			 const struct conf_field *fields, void *object)
 {
@@ -328,11 +349,7 @@ static int decode_record(struct decode *d, const struct conf_node *node,
 		const struct conf_field *f = find(fields, item->key);
 
 		if (!f)
-			return err_set(d->err, -EINVAL,
-				       "%s:%u:%u: unknown key '%s'",
-				       conf_node_name(item, d->name),
-				       item->key_line, item->key_column,
-				       item->key);
+			return unknown_key(d, item, fields);
 		int r = decode_value(d, item, f, f->type,
 				     (char *)object + f->offset);
 

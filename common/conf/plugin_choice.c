@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "common/word.h"
 
 static bool same_key(const char *key, const char *given, size_t n)
 {
@@ -19,16 +20,15 @@ static bool same_key(const char *key, const char *given, size_t n)
 static const struct conf_field *find(const struct plugin *p, const char *key,
 				     size_t n, struct err *err)
 {
-	char known[ERR_LIST] = "";
+	struct word_list words = WORD_LIST(key, n);
 
 	for (const struct conf_field *f = p->options; f && f->key; f++) {
 		if (same_key(f->key, key, n))
 			return f;
-		err_list(known, f->key);
+		word_list_add(&words, f->key);
 	}
 	if (p->options)
-		err_set(err, -EINVAL, "unknown option '%.*s' (known: %s)",
-			(int)n, key, known);
+		word_unknown(&words, "option", err);
 	else
 		err_set(err, -EINVAL, "unknown option '%.*s' (it has none)",
 			(int)n, key);

@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "common/word.h"
 
 /* Keys of argp options without a letter; above any character. */
 enum { KEY_BASE = 0x1000, NAME_ROOM = 40 };
@@ -233,11 +234,12 @@ static int list_table(const struct cli_program *p, const struct cli_kind *k,
 static int list_kind(const struct cli_program *p, const char *name)
 {
 	const struct cli_kind *k = p->kinds;
-	char known[ERR_LIST] = "";
 	size_t n = strcspn(name, ":");
+	struct word_list words = WORD_LIST(name, n);
+	struct err err = { 0 };
 
 	for (; k && k->name; k++) {
-		err_list(known, k->name);
+		word_list_add(&words, k->name);
 		if (strncmp(k->name, name, n) || k->name[n] ||
 		    (name[n] && !k->table))
 			continue;
@@ -245,8 +247,8 @@ static int list_kind(const struct cli_program *p, const char *name)
 			return print_kind(p, k);
 		return list_table(p, k, name + n);
 	}
-	fprintf(stderr, "%s: unknown kind '%s' (known: %s)\n", p->name, name,
-		known);
+	word_unknown(&words, "kind", &err);
+	fprintf(stderr, "%s: %s\n", p->name, err.text);
 	return -EINVAL;
 }
 
@@ -300,6 +302,73 @@ static void print_version(FILE *f, struct argp_state *state)
 	fprintf(f, "gpemu %s (%s)\n", GPEMU_RELEASE, GPEMU_VERSION);
 }
 
+/* Does the option that begins at `name`, of `n` letters, take the next word? */
+static bool takes_next(const struct argp_option *o, const char *name, size_t n)
+{
+	for (; o->name; o++)
+		if (!strncmp(o->name, name, n) && !o->name[n])
+			return o->arg && name[n] != '=';
+	return false;
+}
+
+/* The same of a word of letters: "-vb". */
+static bool letters_take_next(const struct argp_option *options,
+			      const char *letters)
+{
+	for (; *letters; letters++)
+		for (const struct argp_option *o = options; o->name; o++)
+			if (o->key == *letters && o->arg)
+				return !letters[1];
+	return false;
+}
+
+/* An option that is none: its hint, else "". An abbreviation, which argp
+ * completes or calls ambiguous, is one. */
+static void option_hint(const struct argp_option *o, const char *name,
+			struct word_list *ret)
+{
+	static const char *const others[] = { "help", "usage", "version" };
+	size_t n = strcspn(name, "=");
+	struct word_list words = WORD_LIST(name, n);
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (!strncmp(others[i], name, n))
+			return;
+	for (; o->name; o++) {
+		char dashed[NAME_ROOM + 2];
+
+		if (!strncmp(o->name, name, n))
+			return;
+		snprintf(dashed, sizeof(dashed), "--%s", o->name);
+		if (!(o->flags & OPTION_HIDDEN))
+			word_list_add(&words, dashed);
+	}
+	*ret = words;
+}
+
+/* Stop at an unknown option that is like another; argp reports others. */
+static void check_names(const struct cli_program *p, int argc, char **argv,
+			const struct argp_option *o)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+		struct word_list words = { 0 };
+		char text[256];
+
+		if (argv[i][0] != '-')
+			continue;
+		if (argv[i][1] != '-') {
+			i += letters_take_next(o, argv[i] + 1);
+			continue;
+		}
+		option_hint(o, argv[i] + 2, &words);
+		snprintf(text, sizeof(text), "unknown option '--%.*s'%s",
+			 (int)MIN(words.length, 64), words.given, words.hint);
+		if (words.hint[0])
+			usage_error(p, text);
+		i += takes_next(o, argv[i] + 2, strcspn(argv[i] + 2, "="));
+	}
+}
+
 /* Options and arguments into `p`, whose `set` is to be released. */
 static int run_argp(struct parse *p, int argc, char **argv, unsigned flags)
 {
@@ -322,6 +391,8 @@ static int run_argp(struct parse *p, int argc, char **argv, unsigned flags)
 		     program->notes ? program->notes : "") < 0)
 		return -ENOMEM;
 	fill_argp(program, argp_options, names);
+	if (!flags)
+		check_names(program, argc, argv, argp_options);
 
 	struct argp argp = { .options = argp_options,
 			     .parser = parse_option,
@@ -441,50 +512,16 @@ static void print_commands(FILE *f, const char *name, const char *summary,
 	fprintf(f, "\n'%s COMMAND --help' describes one command.\n", name);
 }
 
-/* Damerau's distance of words of ASCII: letters to insert, delete, replace, or
- * swap with their neighbour. */
-static size_t distance(const char *a, const char *b)
-{
-	size_t n = strlen(b), rows[3][NAME_ROOM];
-
-	if (n >= NAME_ROOM)
-		return SIZE_MAX;
-	for (size_t k = 0; k <= n; k++)
-		rows[0][k] = k;
-	for (size_t i = 1; i <= strlen(a); i++) {
-		size_t *row = rows[i % 3], *last = rows[(i - 1) % 3];
-
-		row[0] = i;
-		for (size_t k = 1; k <= n; k++) {
-			row[k] = MIN(last[k], row[k - 1]) + 1;
-			row[k] = MIN(row[k],
-				     last[k - 1] + (a[i - 1] != b[k - 1]));
-			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] &&
-			    a[i - 2] == b[k - 1])
-				row[k] = MIN(row[k],
-					     rows[(i - 2) % 3][k - 2] + 1);
-		}
-	}
-	return rows[strlen(a) % 3][n];
-}
-
 int cli_unknown(const char *name, const struct cli_command *commands,
 		const char *word)
 {
-	const char *nearest = NULL;
-	/* arbitrary: two slips, and a letter that is right */
-	size_t least = MIN(3, strlen(word));
+	struct word_list words = WORD_LIST(word, strlen(word));
 
-	for (const struct cli_command *c = commands; c->name; c++) {
-		bool begun = *word && !strncmp(word, c->name, strlen(word));
-		size_t d = begun ? 0 : distance(word, c->name);
-
-		nearest = d < least ? c->name : nearest;
-		least = MIN(d, least);
-	}
+	for (const struct cli_command *c = commands; c->name; c++)
+		word_list_add(&words, c->name);
 	fprintf(stderr, "%s: unknown command '%s'", name, word);
-	if (nearest)
-		fprintf(stderr, "; did you mean '%s'?\n", nearest);
+	if (words.hint[0])
+		fprintf(stderr, "%s\n", words.hint);
 	else
 		fprintf(stderr, "; '%s --help' lists all\n", name);
 	return EXIT_STATUS_USAGE;

@@ -10,6 +10,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 
 /* Fields are cut in messages. */
 #define CUT(f) (int)MIN((f)->n, 40), (f)->text
@@ -207,12 +208,20 @@ int rows_header(struct rows *c, const char *const *words, int n, int required,
 	return 0;
 }
 
-int rows_closed(const struct rows *c, const char *const *words, int n)
+static int unknown_column(const struct rows *c, const struct rows_field *f,
+			  const char *const *words, int n)
 {
-	char known[ERR_LIST] = "";
+	struct word_list list = WORD_LIST(f->text, (size_t)MIN(f->n, 40));
+	struct err err = { 0 };
 
 	for (int w = 0; w < n; w++)
-		err_list(known, words[w]);
+		word_list_add(&list, words[w]);
+	word_unknown(&list, "column", &err);
+	return rows_error(c, f, "%s", err.text);
+}
+
+int rows_closed(const struct rows *c, const char *const *words, int n)
+{
 	for (int i = 0; i < c->n; i++) {
 		const struct rows_field *f = &c->f[i];
 		int w = 0;
@@ -220,9 +229,7 @@ int rows_closed(const struct rows *c, const char *const *words, int n)
 		while (w < n && !rows_is(f, words[w]))
 			w++;
 		if (w == n)
-			return rows_error(c, f,
-					  "unknown column '%.*s' (known: %s)",
-					  CUT(f), known);
+			return unknown_column(c, f, words, n);
 		for (int k = 0; k < i; k++)
 			if (rows_is(&c->f[k], words[w]))
 				return rows_error(c, f,

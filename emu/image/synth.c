@@ -45,17 +45,19 @@ static int set_option(struct options *o, char *word, struct err *err)
 {
 	char *value = strchr(word, '=');
 	const struct conf_field *f = fields;
+	struct word_list words;
 	int r;
 
 	if (value)
 		*value++ = 0;
-	while (f->key && strcmp(f->key, word))
-		f++;
+	words = (struct word_list)WORD_LIST(word, strlen(word));
+	for (; f->key && strcmp(f->key, word); f++)
+		word_list_add(&words, f->key);
 	if (!f->key)
 		return err_set(err, -EINVAL,
-			       "unknown option '%s' (known: files classes seed "
-			       "content scale; of records size size_sd)",
-			       word);
+			       "unknown option '%s'%s (known: files classes "
+			       "seed content scale; of records size size_sd)",
+			       word, words.hint);
 	if (!value || !*value)
 		return err_set(err, -EINVAL, "'%s' needs a value: %s=...", word,
 			       word);

@@ -196,18 +196,17 @@ static int set_parameter(struct dist *d, char *word, struct err *err)
 {
 	const struct conf_field *f = replace_fields + 1; /* the first is kind */
 	char *value = strchr(word, '=');
-	char known[ERR_LIST] = "";
+	struct word_list words;
 	int r;
 
 	if (value)
 		*value++ = 0;
+	words = (struct word_list)WORD_LIST(word, strlen(word));
 	for (; f->key && strcmp(f->key, word); f++)
 		if (f->type != CONF_LIST)
-			err_list(known, f->key);
+			word_list_add(&words, f->key);
 	if (!f->key || f->type == CONF_LIST)
-		return err_set(err, -EINVAL,
-			       "unknown parameter '%s' (known: %s)", word,
-			       known);
+		return word_unknown(&words, "parameter", err);
 	if (!value || !*value)
 		return err_set(err, -EINVAL, "'%s' needs a value: %s=...", word,
 			       word);

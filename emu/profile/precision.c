@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "common/word.h"
 
 static const struct precision known[] = {
 	{ "fp32", 4, 4, 0 }, { "tf32", 4, 4, 0 }, /* of matrix products; stored
@@ -15,15 +16,14 @@ static const struct precision known[] = {
 
 const struct precision *precision_find(const char *name, struct err *err)
 {
-	char names[ERR_LIST] = "";
+	struct word_list words = WORD_LIST(name, strlen(name));
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		if (!strcmp(known[i].name, name))
 			return &known[i];
-		err_list(names, known[i].name);
+		word_list_add(&words, known[i].name);
 	}
-	err_set(err, -EINVAL, "unknown precision '%s' (known: %s)", name,
-		names);
+	word_unknown(&words, "precision", err);
 	return NULL;
 }
 

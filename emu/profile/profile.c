@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "common/util.h"
+#include "common/word.h"
 
 static const char *const folders[] = {
 	[PROFILE_GPU] = "gpu",	       [PROFILE_STORAGE] = "storage",
@@ -210,22 +211,34 @@ static int file_path(const char *dir, const char *name, char **ret)
 	return asprintf(ret, "%s/%s%s", dir, name, SUFFIX) < 0 ? -ENOMEM : 0;
 }
 
-/* Append "name (alias alias)" for the message that lists them all. */
-static void list_known(char *known, size_t size, const char *name,
+/* The profiles, for the message about an unknown one. */
+struct known {
+	struct word_list words; /* names and aliases */
+	char text[ERR_LIST];	/* "name (alias alias), name" */
+};
+
+static void list_known(struct known *k, const char *name,
 		       const struct conf_node *aliases)
 {
-	size_t n = strlen(known);
+	size_t n = strlen(k->text), size = sizeof(k->text);
 
-	n += (size_t)snprintf(known + n, size - n, "%s%s", n ? ", " : "", name);
-	for (size_t i = 0; aliases && i < aliases->n && n < size; i++)
-		n += (size_t)snprintf(known + n, size - n, "%s%s%s",
-				      i ? " " : " (", aliases->items[i]->value,
-				      i + 1 < aliases->n ? "" : ")");
+	word_list_add(&k->words, name);
+	n += (size_t)snprintf(k->text + n, size - n, "%s%s", n ? ", " : "",
+			      name);
+	for (size_t i = 0; aliases && i < aliases->n; i++) {
+		const char *alias = aliases->items[i]->value;
+
+		word_list_add(&k->words, alias);
+		if (n < size)
+			n += (size_t)snprintf(k->text + n, size - n, "%s%s%s",
+					      i ? " " : " (", alias,
+					      i + 1 < aliases->n ? "" : ")");
+	}
 }
 
 /* Does this GPU profile have the alias `name`? Fills `known` unless NULL. */
 static bool answers_to(const char *path, const char *word, const char *name,
-		       char *known, size_t size)
+		       struct known *known)
 {
 	_cleanup_conf_node_ struct conf_node *head = NULL;
 	const struct conf_node *aliases = NULL, *own = NULL;
@@ -244,14 +257,14 @@ static bool answers_to(const char *path, const char *word, const char *name,
 		found = found || !strcmp(aliases->items[i]->value, name);
 	}
 	if (known)
-		list_known(known, size, word, aliases);
+		list_known(known, word, aliases);
 	return found || (own && own->kind == CONF_KIND_SCALAR &&
 			 !strcmp(own->value, name));
 }
 
 /* The GPU profile among `names` that has the alias `name`: 1; 0: none. */
 static int find_alias(const char *dir, char *const *names, const char *name,
-		      char *known, size_t size, char **ret)
+		      struct known *known, char **ret)
 {
 	for (size_t i = 0; names[i]; i++) {
 		_cleanup_free_ char *path = NULL;
@@ -259,7 +272,7 @@ static int find_alias(const char *dir, char *const *names, const char *name,
 
 		if (r < 0)
 			return r;
-		if (answers_to(path, names[i], name, known, size)) {
+		if (answers_to(path, names[i], name, known)) {
 			*ret = TAKE_PTR(path);
 			return 1;
 		}
@@ -274,23 +287,22 @@ static int find_other(enum profile_kind kind, const char *dir, const char *name,
 		      char **ret, struct err *err)
 {
 	_cleanup_(profile_names_freep) char **names = NULL;
-	char known[ERR_LIST] = "";
+	struct known known = { .words = WORD_LIST(name, strlen(name)) };
 	int r = profile_names(kind, &names, err);
 
 	if (r < 0)
 		return r;
 	if (kind == PROFILE_GPU) {
-		r = find_alias(dir, names, name, NULL, 0, ret);
+		r = find_alias(dir, names, name, NULL, ret);
 		if (r == 0)
-			r = find_alias(dir, names, name, known, sizeof(known),
-				       ret);
+			r = find_alias(dir, names, name, &known, ret);
 		if (r)
 			return r < 0 ? r : 0;
 	}
 	for (size_t i = 0; kind != PROFILE_GPU && names[i]; i++)
-		list_known(known, sizeof(known), names[i], NULL);
-	return err_set(err, -ENOENT, "unknown %s profile '%s' (known: %s)",
-		       folders[kind], name, known);
+		list_known(&known, names[i], NULL);
+	return err_set(err, -ENOENT, "unknown %s profile '%s'%s (known: %s)",
+		       folders[kind], name, known.words.hint, known.text);
 }
 
 bool profile_is_path(const char *name)

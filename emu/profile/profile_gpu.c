@@ -9,6 +9,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "emu/profile/precision.h"
 #include "emu/profile/profile.h"
 
@@ -376,7 +377,7 @@ const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
 {
 	const struct gpu_model *m = p->models.items;
 	size_t own = strcspn(name, ":"); /* without its variant */
-	char known[ERR_LIST] = "";
+	struct word_list words = WORD_LIST(name, strlen(name));
 
 	for (size_t i = 0; i < p->models.n; i++)
 		if (!strcmp(m[i].name, name))
@@ -384,9 +385,9 @@ const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
 	for (int alike = 1; alike >= 0; alike--)
 		for (size_t i = 0; i < p->models.n; i++)
 			if (alike == (own && !strncmp(m[i].name, name, own)))
-				err_list(known, m[i].name);
-	err_set(err, -ENOENT, "%s: unknown model '%s' (known: %s)", p->name,
-		name, known);
+				word_list_add(&words, m[i].name);
+	err_set(err, -ENOENT, "%s: unknown model '%s'%s (known: %s)", p->name,
+		name, words.hint, words.known);
 	return NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "fs/cache/tier.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +110,20 @@ int tier_add_sizes(struct tier *t, const char *list, struct err *err)
 	return 0;
 }
 
+int tier_check_size(const void *capacity, struct err *err)
+{
+	/* arbitrary: less than any sample of a dataset */
+	enum { LEAST_BYTES = 1024 };
+	const struct units_capacity *c = capacity;
+
+	if (c->fraction >= 0 || c->bytes == 0 || c->bytes >= LEAST_BYTES)
+		return 0;
+	return err_set(err, -EINVAL,
+		       "%" PRIu64 " bytes hold no sample: write %" PRIu64
+		       "M, or %" PRIu64 "%% of the dataset",
+		       c->bytes, c->bytes, MIN(c->bytes, 100));
+}
+
 static int set_storage(struct tier *t, const char *name,
 		       int (*check)(const void *storage, struct err *err),
 		       struct err *err)
@@ -120,14 +135,16 @@ static int set_storage(struct tier *t, const char *name,
 }
 
 /* A size that shrinks to fit the memory does not define a tier's share. */
-static int check_sizes(const struct tier *t, struct err *err)
+static int check_sizes(const struct tier *t, bool lists, struct err *err)
 {
+	int r = lists ? 0 : tier_check_size(t->sizes, err);
+
 	for (size_t i = 0; i < t->n_sizes; i++)
 		if (t->sizes[i].yields)
 			return err_set(err, -EINVAL,
 				       "a tier needs a size such as 35%% or "
 				       "8G, not auto");
-	return 0;
+	return r;
 }
 
 static int set_policies(struct tier *t, const char *list, bool lists,
@@ -146,7 +163,7 @@ static int set_sizes(struct tier *t, const char *list, bool lists,
 			? err_set(err, -EINVAL, "give one size, not '%s'", list)
 			: tier_add_sizes(t, list, err);
 
-	return r == 0 ? check_sizes(t, err) : r;
+	return r == 0 ? check_sizes(t, lists, err) : r;
 }
 
 /* The words of one tier; *ret_at: the wrong word. */

@@ -73,6 +73,10 @@ const char *tier_storage(const struct tier *t);
  * memory. */
 char *tier_text(const struct tier *t);
 
+/* conf_field.check of a struct units_capacity, the size of a cache: -EINVAL for
+ * a few bytes, which would be a number whose unit was forgotten. */
+int tier_check_size(const void *capacity, struct err *err);
+
 /* Append the policies of a list, "all" of them, or the sizes. -EINVAL with a
  * text; -ENOMEM. */
 int tier_add_policies(struct tier *t, const char *list, struct err *err);

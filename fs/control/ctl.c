@@ -291,6 +291,9 @@ static int change_size(struct ctl *ctl, const char *value, bool keep,
 		return r;
 	if (units_parse_capacity(value, &size) < 0)
 		return err_set(err, -EINVAL, "'%s' is not a cache size", value);
+	r = tier_check_size(&size, err);
+	if (r < 0)
+		return r;
 	r = keep ? server_resize_cache(ctl->server, &size, err)
 		 : server_set_cache(ctl->server, *ctl->cache_policy, &size,
 				    err);

@@ -94,7 +94,7 @@ static const struct conf_field fields[] = {
 	  .help = "cache policy (default: lru, with --peers or --prefetch "
 		  "minio; none caches nothing)" },
 	{ "cache_size", CONF_CAPACITY, offsetof(struct options, cache_size),
-	  .short_opt = 'c', .arg = "SIZE|P%",
+	  .check = tier_check_size, .short_opt = 'c', .arg = "SIZE|P%",
 	  .help = "capacity in bytes, or percent of the dataset's bytes "
 		  "(default: auto, the lesser of 35% and half of the memory)" },
 	{ "tier", CONF_LIST, offsetof(struct options, tiers),

@@ -20,16 +20,21 @@ static bool can_count(const struct dataset *data)
 	return data->n_classes > 1 && data->n_classes <= MOST_CLASSES;
 }
 
-int visited_init(struct visited *v, const struct dataset *data, struct err *err)
+int visited_init(struct visited *v, const struct dataset *data, bool repeats,
+		 struct err *err)
 {
-	*v = (struct visited){ .data = data };
+	*v = (struct visited){ .data = data, .repeats = repeats };
 	if (!data)
 		return 0;
-	v->n_bytes = (data->n + 7) / 8;
+	v->n_bytes = repeats ? data->n * sizeof(*v->skipped)
+			     : (data->n + 7) / 8;
+	if (repeats)
+		v->skipped = calloc(data->n, sizeof(*v->skipped));
 	v->bits = calloc(v->n_bytes, 1);
 	if (can_count(data))
 		v->count = calloc(data->n_classes, sizeof(*v->count));
-	return v->bits && (v->count || !can_count(data))
+	return v->bits && (v->skipped || !repeats) &&
+			       (v->count || !can_count(data))
 		       ? 0
 		       : err_set(err, -ENOMEM, "out of memory");
 }
@@ -39,6 +44,7 @@ void visited_fini(struct visited *v)
 	if (v->log)
 		fclose(v->log);
 	free(v->bits);
+	free(v->skipped);
 	free(v->count);
 	*v = (struct visited){ 0 };
 }
@@ -86,6 +92,24 @@ int visited_flush(struct visited *v, int64_t *ret_bytes, struct err *err)
 	return 0;
 }
 
+static uint32_t *counts(const struct visited *v)
+{
+	return (uint32_t *)(void *)v->bits;
+}
+
+/* One more visit. Was there none before? */
+static bool mark(struct visited *v, uint32_t sample)
+{
+	uint8_t bit = (uint8_t)(1u << sample % 8);
+	bool is_new;
+
+	if (v->repeats)
+		return counts(v)[sample]++ == 0;
+	is_new = !(v->bits[sample / 8] & bit);
+	v->bits[sample / 8] |= bit;
+	return is_new;
+}
+
 uint32_t visited_add(struct visited *v, uint64_t epoch, uint64_t step,
 		     const struct delivery *d)
 {
@@ -96,8 +120,7 @@ uint32_t visited_add(struct visited *v, uint64_t epoch, uint64_t step,
 		uint32_t sample = d->place[i].sample;
 		bool is_bad = d->place[i].error < 0;
 
-		n_new += !is_bad && !(v->bits[sample / 8] >> sample % 8 & 1);
-		v->bits[sample / 8] |= (uint8_t)(1u << sample % 8);
+		n_new += mark(v, sample) && !is_bad;
 		if (!v->log || is_bad)
 			continue;
 		fprintf(v->log, "%" PRIu64 " %" PRIu64 " %" PRIu32, epoch, step,
@@ -142,14 +165,39 @@ void visited_clear(struct visited *v)
 		memset(v->bits, 0, v->n_bytes);
 }
 
+uint64_t visited_count(const struct visited *v, const uint8_t *bits)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; !v->repeats && i < v->n_bytes; i++)
+		n += (unsigned)__builtin_popcount(bits[i]);
+	for (size_t i = 0; v->repeats && i < v->data->n; i++) {
+		uint32_t times;
+
+		memcpy(&times, bits + i * sizeof(times), sizeof(times));
+		n += times;
+	}
+	return n;
+}
+
+/* Is this visit of the order one that was made? */
+static bool was_made(const struct visited *v, uint32_t sample)
+{
+	if (!v->repeats)
+		return v->bits[sample / 8] >> sample % 8 & 1;
+	return v->skipped[sample]++ < counts(v)[sample];
+}
+
 uint64_t visited_filter(const struct visited *v, uint32_t *order, uint64_t n)
 {
 	uint64_t kept = 0;
 
 	if (!v->bits)
 		return n;
+	if (v->repeats)
+		memset(v->skipped, 0, v->data->n * sizeof(*v->skipped));
 	for (uint64_t i = 0; i < n; i++)
-		if (!(v->bits[order[i] / 8] >> order[i] % 8 & 1))
+		if (!was_made(v, order[i]))
 			order[kept++] = order[i];
 	return kept;
 }

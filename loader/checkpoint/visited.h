@@ -6,13 +6,15 @@
  *
  * The set holds samples, not positions in the order. Engines that fill batches
  * on completion leave the order within a window, so a number of batches does
- * not identify the samples in them.
+ * not identify the samples in them. Where an order repeats samples, the set
+ * counts how often each came.
  *
  * One thread.
  */
 #ifndef GPEMU_LOADER_CHECKPOINT_VISITED_H
 #define GPEMU_LOADER_CHECKPOINT_VISITED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -21,16 +23,22 @@
 
 struct visited {
 	const struct dataset *data; /* NULL: samples have no identity */
-	uint8_t *bits;		    /* n_bytes; NULL without data */
+	/* a bit for each sample, or, if they repeat, a uint32_t: n_bytes; NULL
+	 * without data */
+	uint8_t *bits;
 	size_t n_bytes;
+	bool repeats;
+	/* of each, scratch of visited_filter; NULL unless they repeat */
+	uint32_t *skipped;
 	uint32_t *count; /* by class, zeros between calls; NULL: not counted */
 	FILE *log;	 /* NULL: no log */
 	const char *log_path;
 };
 
-/* Starts with none visited. `data` may be NULL. -ENOMEM; visited_fini in any
+/* Starts with none visited. `data` may be NULL. `repeats`: samples may come
+ * several times in an epoch. -ENOMEM; visited_fini in any
  * case. */
-int visited_init(struct visited *v, const struct dataset *data,
+int visited_init(struct visited *v, const struct dataset *data, bool repeats,
 		 struct err *err);
 void visited_fini(struct visited *v);
 
@@ -57,6 +65,8 @@ double visited_class_bits(struct visited *v, const struct delivery *d);
 /* Start another epoch. */
 void visited_clear(struct visited *v);
 
+/* How many visits there are in `bits` of another set like this one. */
+uint64_t visited_count(const struct visited *v, const uint8_t *bits);
 /* Move the unvisited samples to the front of order[0..n), keeping their order;
  * returns their number. */
 uint64_t visited_filter(const struct visited *v, uint32_t *order, uint64_t n);

@@ -33,6 +33,7 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "loader/engine/guard.h"
 
 enum {
@@ -64,17 +65,16 @@ static const struct {
 
 static int parse_advice(const char *s, int *ret, struct err *err)
 {
-	char known[ERR_LIST] = "";
+	struct word_list words = WORD_LIST(s, strlen(s));
 
 	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
 		if (!strcmp(advices[i].name, s)) {
 			*ret = advices[i].advice;
 			return 0;
 		}
-		err_list(known, advices[i].name);
+		word_list_add(&words, advices[i].name);
 	}
-	return err_set(err, -EINVAL, "unknown advice '%s' (known: %s)", s,
-		       known);
+	return word_unknown(&words, "advice", err);
 }
 
 static int check_advice(const void *object, struct err *err)

@@ -125,6 +125,9 @@ static const char *why_not(const struct train_options *o,
 	if (o->replay_order || c->order->by_holder)
 		return "the workers make the order; not with --replay-order, "
 		       "nor an order that depends on this node's cache";
+	if (c->order->file_of && c->order->file_of(c->order_choice.options))
+		return "workers open no file that a trainer names: --order "
+		       "takes no file";
 	if (!strcmp(o->pin_mode, "inline"))
 		return "batches arrive in pinned memory; not with --pin inline";
 	if (o->analyze)

@@ -24,8 +24,11 @@ struct order_input {
 	const uint32_t *group;
 	uint32_t n_groups;
 	const uint64_t *size; /* n: bytes of each; NULL: unknown */
-	uint32_t batch;	      /* samples per step and rank */
-	uint32_t world;	      /* ranks that share the order; 0: one */
+	/* n: the class of each, below n_labels; NULL: all are of one */
+	const uint32_t *label;
+	uint32_t n_labels;
+	uint32_t batch; /* samples per step and rank */
+	uint32_t world; /* ranks that share the order; 0: one */
 	/* n: the rank whose cache holds each, or ORDER_NOBODY; NULL: unknown */
 	const uint32_t *holder;
 	const void *options; /* the order's own; NULL: the defaults */
@@ -35,8 +38,13 @@ struct order_ops {
 	struct plugin plugin;
 	bool by_group;	/* useless without groups */
 	bool by_holder; /* uses `holder` */
+	bool repeats;	/* an epoch may have a sample several times, or not */
+	/* The file that `fill` reads, or NULL. Services, whose options are
+	 * those of another machine, refuse it. NULL: none. */
+	const char *(*file_of)(const void *options);
 	/*
-	 * Write the samples 0..n-1 to `ret`, each once. The same input gives
+	 * Write n samples below n to `ret`; unless it `repeats`, each once: the
+	 * schedule refuses an order that does otherwise. The same input gives
 	 * the same order on every machine. -ENOMEM; -EINVAL with a text: this
 	 * input does not suit the order.
 	 */

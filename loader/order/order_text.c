@@ -24,6 +24,7 @@ struct order_text {
 	struct place *epochs;
 	size_t n_epochs;
 	uint64_t hash;
+	bool repeats;
 
 	/* the reader's own */
 	char *text; /* the line, without its newline */
@@ -203,7 +204,7 @@ static int check_sample(struct order_text *t, uint8_t *seen, uint32_t *ret,
 	r = parse_sample(t, ret, err);
 	if (r < 0)
 		return r;
-	if (seen[*ret])
+	if (seen[*ret] && !t->repeats)
 		return wrong(t, err, t->text,
 			     "this sample occurs twice in the epoch");
 	seen[*ret] = 1;
@@ -224,7 +225,10 @@ static int check(struct order_text *t, struct err *err)
 		const char *epoch = epoch_word(t);
 		uint32_t sample = UINT32_MAX;
 
-		if (epoch) {
+		if (!t->repeats && !t->n_epochs &&
+		    !strcmp(t->text, "repeats")) {
+			t->repeats = true;
+		} else if (epoch) {
 			r = check_end(t, n, err);
 			if (r == 0)
 				r = add_epoch(t, epoch, err);
@@ -311,6 +315,11 @@ int order_text_fill(struct order_text *t, uint64_t epoch, uint32_t *ret,
 			return r;
 	}
 	return 0;
+}
+
+bool order_text_repeats(const struct order_text *t)
+{
+	return t->repeats;
 }
 
 uint64_t order_text_hash(const struct order_text *t)

@@ -13,11 +13,13 @@
  * A line is a sample's index in the dataset, from 0, and its path. The path is
  * optional; if present, it is checked. A backslash and control characters in it
  * are written \\, \n, \xHH. Epochs ascend, and each lists every sample of the
- * dataset once.
+ * dataset once; after a first line "repeats" as many, of which some may be the
+ * same.
  */
 #ifndef GPEMU_LOADER_ORDER_ORDER_TEXT_H
 #define GPEMU_LOADER_ORDER_ORDER_TEXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -45,6 +47,8 @@ void order_text_close(struct order_text *t);
 /* The n samples of an epoch. -ENOENT: the file lacks it. */
 int order_text_fill(struct order_text *t, uint64_t epoch, uint32_t *ret,
 		    struct err *err);
+/* May an epoch have a sample several times? */
+bool order_text_repeats(const struct order_text *t);
 /* A hash of the orders: equal for files with equal content. */
 uint64_t order_text_hash(const struct order_text *t);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -28,7 +29,9 @@ int schedule_open(const struct schedule_config *c, struct schedule *ret,
 			       "use a format that groups",
 			       c->order->plugin.name);
 	ret->order = calloc(c->in.n, sizeof(*ret->order));
-	if (!ret->order)
+	if (!c->replay && !c->order->repeats)
+		ret->seen = calloc((c->in.n + 63) / 64, sizeof(*ret->seen));
+	if (!ret->order || (!ret->seen && !c->replay && !c->order->repeats))
 		return err_set(err, -ENOMEM, "out of memory for an order");
 	if (c->dump)
 		r = util_output_stream(c->dump, O_CREAT | O_TRUNC, &ret->dump);
@@ -45,6 +48,7 @@ void schedule_close(struct schedule *s)
 	if (s->dump)
 		fclose(s->dump);
 	free(s->order);
+	free(s->seen);
 	*s = (struct schedule){ 0 };
 }
 
@@ -63,17 +67,45 @@ static void share_out(struct schedule *s)
 	s->order[s->n - 1] = last;
 }
 
-/* Whoever uses a sample has it from here. */
-static int check_range(const struct schedule *s, struct err *err)
+bool schedule_repeats(const struct schedule *s)
 {
-	for (size_t i = 0; i < s->c.in.n; i++)
-		if (s->order[i] >= s->c.in.n)
-			return err_set(
-				err, -EINVAL,
-				"the order %s has sample %u at %zu, and "
-				"the dataset has %zu: a bug in the order",
-				s->c.order->plugin.name, s->order[i], i,
-				s->c.in.n);
+	return s->replay ? order_text_repeats(s->replay) : s->c.order->repeats;
+}
+
+static int bad_position(const struct schedule *s, uint64_t epoch, uint64_t i,
+			const char *what, struct err *err)
+{
+	return err_set(err, -EINVAL,
+		       "the order %s: epoch %" PRIu64 " has sample %" PRIu32
+		       " at position %" PRIu64 ", %s",
+		       s->c.order->plugin.name, epoch, s->order[i], i, what);
+}
+
+/* Does the order keep its contract (order.h)? The text of a file is checked
+ * when it is opened. */
+static int check_order(struct schedule *s, uint64_t epoch, struct err *err)
+{
+	uint64_t n = s->c.in.n;
+
+	if (s->seen)
+		memset(s->seen, 0, (n + 63) / 64 * sizeof(*s->seen));
+	for (uint64_t i = 0; i < n; i++) {
+		uint32_t sample = s->order[i];
+		uint64_t bit = 1ull << sample % 64;
+
+		if (sample >= n)
+			return bad_position(s, epoch, i,
+					    "and the dataset has none of that "
+					    "number",
+					    err);
+		if (s->seen && s->seen[sample / 64] & bit)
+			return bad_position(s, epoch, i,
+					    "a second time: an order that "
+					    "repeats declares it",
+					    err);
+		if (s->seen)
+			s->seen[sample / 64] |= bit;
+	}
 	return 0;
 }
 
@@ -87,7 +119,7 @@ static int make_order(struct schedule *s, uint64_t epoch, struct err *err)
 	if (s->replay)
 		return order_text_fill(s->replay, epoch, s->order, err);
 	r = s->c.order->fill(&in, s->order, err);
-	return r < 0 ? r : check_range(s, err);
+	return r < 0 ? r : check_order(s, epoch, err);
 }
 
 int schedule_all(struct schedule *s, uint64_t epoch, uint32_t *ret,
@@ -107,6 +139,8 @@ int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err)
 	if (r < 0)
 		return r;
 	if (s->dump && epoch >= s->dumped) {
+		if (!s->dumped && schedule_repeats(s))
+			fputs("repeats\n", s->dump);
 		s->dumped = epoch + 1;
 		order_text_put(s->dump, epoch, s->order, s->c.in.n, s->c.data);
 		if (fflush(s->dump) || ferror(s->dump))
@@ -126,6 +160,9 @@ uint64_t schedule_fingerprint(const struct schedule *s)
 
 	if (s->c.order->by_group && in->group)
 		h = XXH3_64bits_withSeed(in->group, in->n * sizeof(*in->group),
+					 h);
+	if (s->c.order->repeats && in->label)
+		h = XXH3_64bits_withSeed(in->label, in->n * sizeof(*in->label),
 					 h);
 	if (in->holder)
 		h = XXH3_64bits_withSeed(in->holder,

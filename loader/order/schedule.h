@@ -39,6 +39,7 @@ struct schedule {
 	struct order_text *replay;
 	FILE *dump;
 	uint64_t dumped; /* epochs below this one are in `dump` */
+	uint64_t *seen;	 /* a bit for each sample; NULL: they may repeat */
 	/* c.in.n: the first n are visited; `whole`: schedule_position() */
 	uint32_t *order;
 	uint64_t n; /* samples of an epoch on this rank */
@@ -58,8 +59,11 @@ static inline uint64_t schedule_position(const struct schedule_config *c,
 	return (rank + i * c->world) % c->in.n;
 }
 
-/* Fill `order` for an epoch. Errors of the order and of the files; -EINVAL with
- * a text: the order has a sample that the dataset has not. */
+/* May an epoch have a sample several times, or not at all? */
+bool schedule_repeats(const struct schedule *s);
+/* Fill `order` for an epoch. Errors of the order and of the files. -EINVAL with
+ * a text: the order has a sample that is none, or one a second time although it
+ * does not declare that it repeats. */
 int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err);
 /* The samples of an epoch on all ranks: `n` of each, in turn. Uses `order`; the
  * caller owns *ret, n * world. Errors as above. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "common/word.h"
 #include "emu/profile/profile.h"
 #include "fs/layer/ahead.h"
 
@@ -47,7 +48,8 @@ static const struct conf_field fields[] = {
 	{ FIELD("storage", CONF_STRING, storage), .check = check_storage },
 	{ FIELD("cache_policy", CONF_STRING, cache_policy),
 	  .check = check_policy },
-	{ FIELD("cache_size", CONF_CAPACITY, cache_size) },
+	{ FIELD("cache_size", CONF_CAPACITY, cache_size),
+	  .check = tier_check_size },
 	{ FIELD("tier", CONF_LIST, tiers), .item = CONF_STRING,
 	  .item_size = sizeof(char *), .lone = true, .check = check_tier },
 	{ FIELD("tier_admit", CONF_STRING, tier_admit), .check = check_admit },
@@ -62,14 +64,14 @@ static const struct conf_field fields[] = {
 /* For an unknown key; the keys are in the manual page, too. */
 static int unknown(const char *text, struct err *err)
 {
-	char keys[ERR_LIST] = "";
+	struct word_list words = WORD_LIST(text, strcspn(text, "="));
 
 	for (const struct conf_field *f = fields; f->key; f++)
-		err_list(keys, f->key);
+		word_list_add(&words, f->key);
 	return err_set(err, -EINVAL,
 		       "--fs %s: give KEY=VALUE, with a KEY of gpemu-fs that a "
-		       "simulation knows (known: %s)",
-		       text, keys);
+		       "simulation knows%s (known: %s)",
+		       text, words.hint, words.known);
 }
 
 /* A file for real mounts may have more keys than a simulation knows. */

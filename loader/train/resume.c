@@ -102,12 +102,9 @@ static bool is_possible(const struct resume *r,
 			const struct checkpoint_point *p,
 			const uint8_t *visited)
 {
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < r->visited.n_bytes; i++)
-		n += (unsigned)__builtin_popcount(visited[i]);
 	return p->epoch_step < r->steps &&
-	       n <= p->epoch_step * train_step_samples(r->o);
+	       visited_count(&r->visited, visited) <=
+		       p->epoch_step * train_step_samples(r->o);
 }
 
 /* Set the point from a checkpoint file. */
@@ -364,7 +361,8 @@ int resume_open(struct resume *r, const struct train_options *o,
 	r->o = o;
 	r->steps = steps;
 	r->point.log_bytes = -1;
-	e = visited_init(&r->visited, schedule->c.data, err);
+	e = visited_init(&r->visited, schedule->c.data,
+			 schedule_repeats(schedule), err);
 	if (e < 0)
 		return e;
 	if (o->checkpoint_dir) {

@@ -114,6 +114,8 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 			.group = d->group,
 			.n_groups = d->n_groups,
 			.size = d->size,
+			.label = d->label,
+			.n_labels = d->n_classes,
 			.batch = (uint32_t)train_step_samples(o),
 			.world = (uint32_t)o->world_size,
 			.holder = s->holder,

@@ -41,8 +41,9 @@ static int init_mounts(const struct workload *w, struct cell *cell)
 		m->name = strdup(s ? s->name : "data");
 		m->fs = merged(w->base.fs, s ? s->fs : NULL);
 		/* recipes are not merged */
-		m->dataset = workload_value(s && s->dataset ? s->dataset
-							    : w->dataset);
+		m->dataset = s && s->dataset ? workload_value(s->dataset)
+			     : w->dataset    ? workload_value(w->dataset)
+					     : json_object();
 		if (!m->name || !m->fs || !m->dataset)
 			return -ENOMEM;
 	}
@@ -106,8 +107,54 @@ static bool is_for(const struct setting *s, const char *name)
 				!strncmp(name, s->target, s->n_target));
 }
 
+/* "synth:NAME,KEY=VALUE" as the mapping of the file would be. */
+static int set_synth(json_t *to, const char *text)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	char *rest = copy, *word;
+	int r = copy ? 0 : -ENOMEM;
+
+	while (r == 0 && (word = strsep(&rest, ","))) {
+		char *value = strchr(word, '=');
+
+		if (value)
+			*value++ = 0;
+		r = json_object_set_new(to, value ? word : "synth",
+					json_bytes(value ? value : word));
+	}
+	return r < 0 ? -ENOMEM : 0;
+}
+
+/* A whole dataset, in place of another. */
+static int set_dataset(json_t *to, const struct conf_node *value)
+{
+	static const char synth[] = "synth:", pack[] = "pack:";
+	const char *text = value->value;
+	json_auto_t *j = NULL;
+
+	json_object_clear(to);
+	if (value->kind != CONF_KIND_SCALAR) {
+		j = workload_value(value);
+		return json_object_update(to, j) < 0 ? -ENOMEM : 0;
+	}
+	if (!strncmp(text, synth, strlen(synth)))
+		return set_synth(to, text + strlen(synth));
+	if (!strncmp(text, pack, strlen(pack)))
+		return json_object_set_new(to, "pack",
+					   json_bytes(text + strlen(pack)));
+	return json_object_set_new(to, "dir", json_bytes(text)) < 0 ? -ENOMEM
+								    : 0;
+}
+
+static bool is_whole(const struct setting *s)
+{
+	return s->program == RUN_DATA && !strcmp(s->key, WORKLOAD_WHOLE);
+}
+
 static int set(json_t *to, const struct setting *s)
 {
+	if (is_whole(s))
+		return set_dataset(to, s->value);
 	return json_object_set_new(to, s->key, workload_value(s->value)) < 0
 		       ? -ENOMEM
 		       : 0;
@@ -139,18 +186,21 @@ static int apply(struct cell *cell, const struct setting *s)
 	return r;
 }
 
-/* Keys for all targets first, then those for one: the narrower one wins. */
+/* Keys for all targets first, then those for one: the narrower one wins. A
+ * whole dataset comes before keys of it. */
 static int overlay(const struct workload *w, struct cell *cell)
 {
 	int r = 0;
 
-	for (int named = 0; named < 2; named++)
+	for (int pass = 0; pass < 4; pass++)
 		for (size_t i = 0; i < w->n_axes; i++) {
 			const struct axis_point *p =
 				workload_at(w, cell->point, i);
 
 			for (size_t k = 0; r == 0 && k < p->n_settings; k++)
-				if (named == (p->settings[k].n_target != 0))
+				if (pass / 2 ==
+					    (p->settings[k].n_target != 0) &&
+				    pass % 2 != is_whole(&p->settings[k]))
 					r = apply(cell, &p->settings[k]);
 		}
 	return r;

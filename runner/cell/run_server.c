@@ -123,7 +123,7 @@ int run_start_mounts(struct run *run, struct err *err)
 	if (!run->mounted)
 		return 0;
 	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
-		if (!dataset_is_synth(cell->mounts[i].dataset))
+		if (dataset_is_folder(cell->mounts[i].dataset))
 			code = warm_folder(run->mounts[i].folder, &run->r->stop,
 					   err);
 	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)

@@ -29,7 +29,8 @@ static bool is_folder(const char *path)
 static int locate_dir(const struct runner *r, const char *dir, char **ret,
 		      struct err *err)
 {
-	const struct conf_node *node = conf_node_get(r->w->dataset, "dir");
+	const struct conf_node *node =
+		r->w->dataset ? conf_node_get(r->w->dataset, "dir") : NULL;
 	_cleanup_free_ char *path = workload_beside(r->w, dir);
 
 	if (!path)
@@ -42,6 +43,18 @@ static int locate_dir(const struct runner *r, const char *dir, char **ret,
 			       path);
 	*ret = realpath(path, NULL);
 	return *ret ? 0 : -errno;
+}
+
+static int locate_pack(const struct runner *r, const char *pack, char **ret,
+		       struct err *err)
+{
+	_cleanup_free_ char *path = workload_beside(r->w, pack), *real = NULL;
+
+	real = path ? realpath(path, NULL) : NULL;
+	if (!real)
+		return err_set(err, -errno, "%s: %s: %s", r->w->path,
+			       path ? path : pack, strerror(errno));
+	return asprintf(ret, DATASET_PACK "%s", real) < 0 ? -ENOMEM : 0;
 }
 
 static int default_dir(char **ret, struct err *err)
@@ -82,6 +95,11 @@ static char *synth_source(const json_t *recipe)
 	return text;
 }
 
+bool dataset_is_folder(const json_t *recipe)
+{
+	return !dataset_is_synth(recipe) && !json_object_get(recipe, "pack");
+}
+
 bool dataset_is_synth(const json_t *recipe)
 {
 	return json_object_get(recipe, "synth") != NULL;
@@ -91,12 +109,15 @@ int dataset_path(const struct runner *r, const json_t *recipe, char **ret,
 		 struct err *err)
 {
 	const char *dir = json_string_value(json_object_get(recipe, "dir"));
+	const char *pack = json_string_value(json_object_get(recipe, "pack"));
 	const char *name =
 		json_string_value(json_object_get(recipe, "dataset"));
 	_cleanup_free_ char *recipe_text = NULL, *text = NULL;
 
 	if (dir)
 		return locate_dir(r, dir, ret, err);
+	if (pack)
+		return locate_pack(r, pack, ret, err);
 	if (dataset_is_synth(recipe)) {
 		*ret = synth_source(recipe);
 		return *ret ? 0 : -ENOMEM;
@@ -242,7 +263,7 @@ static int make_one(struct runner *r, const json_t *recipe, struct err *err)
 	int code = dataset_path(r, recipe, &path, err);
 	bool shared;
 
-	if (code < 0 || dataset_is_synth(recipe) || is_folder(path))
+	if (code < 0 || !dataset_is_folder(recipe) || is_folder(path))
 		return code;
 	if (asprintf(&lock, "%s.lock", path) < 0)
 		return -ENOMEM;

@@ -17,6 +17,10 @@ int dataset_init(struct runner *r, const char *data_dir, struct err *err);
 
 /* Is it generated on read, so that it needs a mount? */
 bool dataset_is_synth(const json_t *recipe);
+/* Is it a folder, on disk or to be made? Else generated, or a file of
+ * gpemu-data pack, whose path begins with DATASET_PACK. */
+#define DATASET_PACK "pack:"
+bool dataset_is_folder(const json_t *recipe);
 
 /*
  * The folder of a recipe, made or not: `data_dir`/NAME-HASH, a hash of the

@@ -67,7 +67,6 @@ bool workload_split_key(const char *key, struct setting *ret)
 	const char *at = key;
 
 	*ret = (struct setting){ 0 };
-
 	for (int once = 0; at && once < 2; once++) {
 		for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
 			size_t n = strlen(prefixes[i]);
@@ -83,7 +82,14 @@ bool workload_split_key(const char *key, struct setting *ret)
 		at = strchr(at, '.');
 		at = at ? at + 1 : NULL;
 	}
-	return false;
+	at = strchr(key, '.');
+	if (strcmp(at ? at + 1 : key, "dataset"))
+		return false;
+	*ret = (struct setting){ .program = RUN_DATA,
+				 .key = WORKLOAD_WHOLE,
+				 .target = key,
+				 .n_target = at ? (size_t)(at - key) : 0 };
+	return true;
 }
 
 static const char *no_target(enum run_program program)
@@ -108,9 +114,9 @@ static int parse_setting(const struct workload *w, const struct conf_node *node,
 	if (!known)
 		return workload_key_error(
 			w, node, err,
-			"a key starts with fs. train. dataset. gpud. prepd. "
-			"exec. or env., optionally after the name of a mount "
-			"or job");
+			"a key is dataset, or starts with fs. train. dataset. "
+			"gpud. prepd. exec. or env., optionally after the "
+			"name of a mount or job");
 	if (!has_target(w, ret))
 		return workload_key_error(w, node, err,
 					  no_target(ret->program));

@@ -49,7 +49,8 @@ static int check_one(void *ctx, const struct setting *s, struct err *err)
 	int r;
 
 	if (s->program > RUN_PREPD ||
-	    (s->program == RUN_DATA && workload_is_synth(a->w)))
+	    (s->program == RUN_DATA &&
+	     (workload_is_synth(a->w) || !strcmp(s->key, WORKLOAD_WHOLE))))
 		return 0;
 	r = a->check(a->ctx, s, &why);
 	if (r != -EINVAL)
@@ -396,6 +397,34 @@ static int check_dataset(const struct workload *w, const struct conf_node *d,
 	return conf_node_get(d, "synth") ? check_synth(w, d, err) : 0;
 }
 
+static bool sets_dataset(const struct axis_point *p)
+{
+	for (size_t k = 0; k < p->n_settings; k++)
+		if (p->settings[k].program == RUN_DATA &&
+		    !p->settings[k].n_target &&
+		    !strcmp(p->settings[k].key, WORKLOAD_WHOLE))
+			return true;
+	return false;
+}
+
+/* One dataset for all, or an axis of them. */
+static int check_datasets(const struct workload *w, struct err *err)
+{
+	for (size_t i = 0; !w->dataset && i < w->n_axes; i++) {
+		const struct axis *a = &w->axes[i];
+		size_t n = 0;
+
+		while (n < a->n_points && sets_dataset(&a->points[n]))
+			n++;
+		if (n == a->n_points)
+			return 0;
+	}
+	if (!w->dataset)
+		return conf_node_error(w->root, w->path, err,
+				       "'dataset' is missing");
+	return check_dataset(w, w->dataset, err);
+}
+
 static int check_job_mount(const struct workload *w, const struct job_spec *j,
 			   const struct conf_node *node, struct err *err)
 {
@@ -439,7 +468,7 @@ int workload_check_jobs(const struct workload *w, struct err *err)
 		r = check_loader(w, w->base.train, w->base.exec,
 				 w->base.environment, err);
 	if (r == 0)
-		r = check_dataset(w, w->dataset, err);
+		r = check_datasets(w, err);
 	for (size_t i = 0; r == 0 && i < w->mounts.n; i++) {
 		r = check_name(w, mounts->items[i], err);
 		if (r == 0)

@@ -80,6 +80,11 @@ bool workload_is_name(const char *s);
  * "environment". */
 const char *run_program_name(enum run_program program);
 
+/* The key of an axis `dataset`, whose values are whole datasets: a folder,
+ * "synth:NAME,KEY=VALUE" or "pack:FILE", or the mapping of the key `dataset` of
+ * the file. */
+#define WORKLOAD_WHOLE ""
+
 /* One key of one program; all borrowed from the workload. */
 struct setting {
 	enum run_program program;

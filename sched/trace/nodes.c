@@ -7,6 +7,7 @@
 #include "common/conf/conf.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "sched/trace/workload.h"
 
 /* --- text ----------------------------------------------------------------- */
@@ -41,15 +42,15 @@ static int set_piece(struct spec *s, char *piece, struct err *err)
 {
 	char *value = strchr(piece, '=');
 	const struct conf_field *f = spec_fields;
-	char known[ERR_LIST] = "";
+	struct word_list words;
 
 	if (value)
 		*value++ = 0;
+	words = (struct word_list)WORD_LIST(piece, strlen(piece));
 	for (; f->key && strcmp(f->key, piece); f++)
-		err_list(known, f->key);
+		word_list_add(&words, f->key);
 	if (!f->key)
-		return err_set(err, -EINVAL, "unknown key '%s' (known: %s)",
-			       piece, known);
+		return word_unknown(&words, "key", err);
 	if (!value)
 		return err_set(err, -EINVAL, "'%s' without '=VALUE'", piece);
 	return conf_set(f, s, value, err);

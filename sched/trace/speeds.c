@@ -6,6 +6,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "sched/trace/workload.h"
 
 enum {
@@ -125,14 +126,15 @@ int speeds_parse_csv(const char *bytes, size_t n, const char *name,
 static int no_speed(const struct workload *w, const struct job *job,
 		    struct err *err)
 {
-	char known[ERR_LIST] = "";
+	const char *model = w->classes[job->class];
+	struct word_list words = WORD_LIST(model, strlen(model));
 
 	for (size_t i = 0; i < w->n_speeds; i++)
-		err_list(known, w->speeds[i].name);
+		word_list_add(&words, w->speeds[i].name);
 	return err_set(err, -EINVAL,
-		       "job %s: there is no speed of its model '%s' (known: "
+		       "job %s: there is no speed of its model '%s'%s (known: "
 		       "%s): correct the model, or give --speeds with it",
-		       job->name, w->classes[job->class], known);
+		       job->name, model, words.hint, words.known);
 }
 
 /* From a number of iterations to times, and to how busy it keeps a GPU. */

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "common/util.h"
+#include "common/word.h"
 #include "emu/profile/profile.h"
 #include "sched/trace/spans.h"
 #include "sched/trace/workload.h"
@@ -63,7 +64,7 @@ static void print_name(void *ctx, const char *name)
 
 static void list_name(void *ctx, const char *name)
 {
-	err_list(ctx, name);
+	word_list_add(ctx, name);
 }
 
 int workload_names_print(int kind, struct err *err)
@@ -79,7 +80,7 @@ static int shipped_path(const char *kind, const char *name, char **ret,
 			struct err *err)
 {
 	_cleanup_free_ char *folder = NULL, *path = NULL;
-	char known[ERR_LIST] = "";
+	struct word_list words = WORD_LIST(name, strlen(name));
 	int r = folder_of(kind, &folder, err);
 
 	if (r < 0)
@@ -90,13 +91,14 @@ static int shipped_path(const char *kind, const char *name, char **ret,
 		*ret = TAKE_PTR(path);
 		return 0;
 	}
-	each_name(folder, list_name, known);
+	each_name(folder, list_name, &words);
 	return err_set(err, -ENOENT,
-		       "%s: neither a file nor a shipped %s (known: %s)", name,
+		       "%s: neither a file nor a shipped %s%s (known: %s)",
+		       name,
 		       !strcmp(kind, "job")	? "trace"
 		       : !strcmp(kind, "speed") ? "table of speeds"
 						: kind,
-		       known);
+		       words.hint, words.known);
 }
 
 int workload_path(const char *kind, const char *name, char **ret,

@@ -75,6 +75,12 @@ static int resolve(struct stages *s, struct err *err)
 		r = err_set(err, -EINVAL,
 			    "--loader %s, --order %s: not on a worker",
 			    o->loader, o->order);
+	if (r == 0 && s->choice.order->file_of &&
+	    s->choice.order->file_of(s->choice.order_choice.options))
+		r = err_set(err, -EINVAL,
+			    "--order %s: workers open no file that a trainer "
+			    "names",
+			    s->choice.order->plugin.name);
 	return r;
 }
 
@@ -89,6 +95,8 @@ static int open_schedule(struct stages *s, struct err *err)
 			.group = d->group,
 			.n_groups = d->n_groups,
 			.size = d->size,
+			.label = d->label,
+			.n_labels = d->n_classes,
 			.batch = (uint32_t)train_step_samples(o),
 			.world = (uint32_t)o->world_size,
 			.options = s->choice.order_choice.options },

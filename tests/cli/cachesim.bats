@@ -135,7 +135,7 @@ for e in range(6):
 	run -2 gpemu-cachesim --dataset imagenet --dir .
 	[[ "$output" == *"give one of --dataset, --dir and --trace"* ]]
 	run -2 gpemu-cachesim --dataset imagenet -p lru,belledy
-	[[ "$output" == *"unknown cache policy 'belledy' (known: none lru"* ]]
+	[[ "$output" == *"unknown cache policy 'belledy'; did you mean 'belady'? (known: none lru"* ]]
 	run -2 gpemu-cachesim --dataset imagenet -c 10%,
 	[[ "$output" == *"'' is not a cache size"* ]]
 	run -2 gpemu-cachesim --dataset imagenet --plot x.jpg
@@ -231,9 +231,9 @@ for x in sys.argv[1:]:
 		m.csv:key=2,size=6,header=off m.csv:1:34: 'size' is not a size
 		m.csv:key=2,size=6,unit=h unit: unknown word 'h' (known: s ms us ns 100ns)
 		m.csv:key=2,size=99 m.csv:1:1: no column 99: they are 1 to 32
-		m.csv:kye=2 unknown option 'kye' (known: time key size
-		m.csv:mrs unknown trace layout 'mrs' (known: mount csv
-		m.csv:mrs:op=2 unknown trace layout 'mrs' (known: mount csv
+		m.csv:kye=2 unknown option 'kye'; did you mean 'key'? (known: time key size
+		m.csv:mrs unknown trace layout 'mrs'; did you mean 'msr'? (known: mount csv
+		m.csv:mrs:op=2 unknown trace layout 'mrs'; did you mean 'msr'? (known: mount csv
 		m.csv:msr m.csv: contains no requests: of 4 records 4 are of other
 	END
 	run -1 gpemu-cachesim --trace m.csv:msr --trace-format ibm

@@ -176,7 +176,7 @@ refuses()
 		"axes:" "  fs.cache_policy: [lru, minio]" \
 		"jobs: {one: {}, two: {train: {model: alexnet}}}"
 	refuses s/ideal/idle/ "bad.yaml:5:17: gpemu-fs: storage: unknown storage profile 'idle' (known: ebs-gp3"
-	refuses s/minio/mini/ "bad.yaml:8:26: gpemu-fs: cache_policy: unknown cache policy 'mini' (known: none lru"
+	refuses s/minio/mini/ "bad.yaml:8:26: gpemu-fs: cache_policy: unknown cache policy 'mini'; did you mean 'minio'? (known: none lru"
 	refuses s/v100,/v101,/ "bad.yaml:6:56: gpemu-train: gpu: unknown gpu profile 'v101'"
 	refuses s/dgx-1v/dgx/ "gpemu-train: node: unknown node profile 'dgx'"
 	refuses s/torch/torche/ "gpemu-train: order: unknown order 'torche'"

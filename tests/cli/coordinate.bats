@@ -142,7 +142,7 @@ check()
 	run -2 "$TRAIN" --data data --coordinate hp
 	[[ $output == *"hp:jobs=N"* ]]
 	run -2 "$TRAIN" --data data --coordinate hp:job=2
-	[[ $output == *"unknown option 'job' (known: jobs size wait)"* ]]
+	[[ $output == *"unknown option 'job'; did you mean 'jobs'? (known: jobs size wait)"* ]]
 	run -1 "$TRAIN" --data data --index off --loader sync --prep none --pin off -b 8 \
 		--coordinate hp:jobs=2,size=10K
 	[[ $output == *"the largest batch has"*"size="* ]]

@@ -172,3 +172,72 @@ on_data() {
 	[ "$status" -eq 1 ]
 	[[ "$output" == *"needs the sizes"* ]]
 }
+
+# samples FILE: of --dump-samples, the epoch and the sample of each visit, sorted
+samples() {
+	cut -d' ' -f1,3 "$1" | sort
+}
+
+@test "weighted: samples repeat, the same ones with every loader and by replay" {
+	data
+	on_data -e 2 --order weighted --dump-order "$FILE" --json "$TMP/r" \
+		--dump-samples "$TMP/one"
+	[ "$(head -n 1 "$FILE")" = repeats ]
+	python3 - "$TMP/one" "$TMP/r" <<-'PY'
+		import json, sys
+		visits = [l.split(' ')[::2][:2] for l in open(sys.argv[1])]
+		for e in json.load(open(sys.argv[2]))['epochs']:
+		    mine = [int(s) for epoch, s in visits if int(epoch) == e['epoch']]
+		    assert len(mine) == e['samples'] == 30
+		    assert len(set(mine)) == e['distinct_samples'] < 30
+	PY
+	for loader in async threads mmap; do
+		on_data -e 2 --order weighted --loader $loader --dump-samples "$TMP/two"
+		cmp <(samples "$TMP/one") <(samples "$TMP/two")
+	done
+	on_data -e 2 --seed 9 --replay-order "$FILE" --dump-order "$TMP/again"
+	cmp "$FILE" "$TMP/again"
+	# without its first line the file may not repeat
+	sed 1d "$FILE" >"$TMP/bare"
+	run on_data -e 2 --replay-order "$TMP/bare"
+	[ "$status" -eq 1 ]
+	[[ $output == *"this sample occurs twice in the epoch"* ]]
+}
+
+@test "weighted: a resumed run makes the visits that are left" {
+	local step k="--checkpoint-dir $TMP/k --checkpoint-every 1 --checkpoint-keep 99"
+
+	data
+	train() { "$BUILD/gpemu-train" --model alexnet --gpu a100 --time-scale 0.0001 "$@"; }
+	on_data -e 2 --order weighted --dump-samples "$TMP/one"
+	for step in 3 9; do
+		rm -rf "$TMP/k"
+		on_data -e 2 --order weighted $k --max-steps $step \
+			--dump-samples "$TMP/two"
+		on_data -e 2 --order weighted $k --resume --dump-samples "$TMP/two"
+		cmp <(samples "$TMP/one") <(samples "$TMP/two")
+	done
+}
+
+@test "weighted: labels have equal shares, a file gives others" {
+	data
+	rm "$TMP/data/b/"*[2-9]
+	# 14 of a and few of b
+	shares() {
+		on_data -e 200 --order "$1" --dump-samples "$TMP/s" >/dev/null
+		awk '{n[substr($4, 1, 1)]++} END {printf "%.2f\n", n["b"] / NR}' "$TMP/s"
+	}
+	[[ $(shares weighted) =~ ^0.(49|50|51)$ ]]
+	printf '%s\n' 1 0 >"$TMP/w"
+	[ "$(shares "weighted:file=$TMP/w")" = 0.00 ]
+	run on_data --order "weighted:by=sample,file=$TMP/w"
+	[ "$status" -eq 1 ]
+	[[ $output == *"$TMP/w: 2 weights for "*" samples" ]]
+	run on_data --order weighted:by=samples
+	[ "$status" -eq 2 ]
+	[[ $output == *"by: unknown way to weigh 'samples'; did you mean 'sample'?"* ]]
+	run train --data "$TMP/data" --model alexnet --gpu a100 --prep none \
+		--loader service --dispatcher 127.0.0.1:1 --order "weighted:file=$TMP/w"
+	[ "$status" -eq 2 ]
+	[[ $output == *"workers open no file that a trainer names"* ]]
+}

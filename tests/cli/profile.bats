@@ -393,7 +393,7 @@ make_published() {
 	run -1 train --model m -b 7
 	[[ "$output" == *"a batch of 7 of m was not measured on G (measured: 8)"* ]]
 	run -1 train --model n -b 4
-	[[ "$output" == *"unknown model 'n' (known: n:px106 m)"* ]]
+	[[ "$output" == *"unknown model 'n'; did you mean 'n:px106'? (known: n:px106 m)"* ]]
 	run -0 train --model n:px106 -b 4
 }
 

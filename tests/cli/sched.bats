@@ -445,7 +445,7 @@ print(s["jobs"], s["gpus"], len(s["classes"]))')" = "100 100.0 9" ]
 	cmp <(gpemu-sched --list policy) <(gpemu-sched simulate --list policy)
 	gpemu-sched --list=placement:tune | grep -q profile
 	run -2 gpemu-sched --list polices
-	[[ $output == *"unknown kind 'polices' (known: trace cluster speeds policy"* ]]
+	[[ $output == *"unknown kind 'polices'; did you mean 'policy'? (known: trace cluster speeds policy"* ]]
 	gpemu-sched --help | grep -q -- '--list KIND'
 }
 
@@ -515,9 +515,9 @@ print(s["jobs"], s["gpus"], len(s["classes"]))')" = "100 100.0 9" ]
 	run -1 gpemu-sched simulate -t t.csv --nodes 'gpus=8'
 	[ "$output" = "gpemu-sched simulate: job 1 asks for 9 GPUs, and the cluster has 8: add nodes, or take the job out of the trace" ]
 	run -2 gpemu-sched simulate -t t.csv --nodes 'gpus=9' -p fifo,lifo
-	[[ $output == *"--policies: unknown policy 'lifo' (known: "*srtf* ]]
+	[[ $output == *"--policies: unknown policy 'lifo'; did you mean 'fifo'? (known: "*srtf* ]]
 	run -2 gpemu-sched simulate -t t.csv --nodes 'gpus=9' --placements tun
-	[[ $output == *"--placements: unknown placement 'tun' (known: "*tune* ]]
+	[[ $output == *"--placements: unknown placement 'tun'; did you mean 'tune'? (known: "*tune* ]]
 	run -2 gpemu-sched simulate -t t.csv --nodes 'gpus=nine'
 	run -2 gpemu-sched simulate -t t.csv --nodes 'gpus=9' --plot p.jpg
 	[[ $output == *"p.jpg: a plot file must end in .svg, .png or .pdf" ]]
@@ -532,7 +532,7 @@ print(s["jobs"], s["gpus"], len(s["classes"]))')" = "100 100.0 9" ]
 	[[ $output == "gpemu-sched fill: the cluster has no GPUs to fill: "* ]]
 	printf 'work_s,arival_s\n1,2\n' >t.csv
 	run -1 gpemu-sched stat t.csv
-	[[ $output == "gpemu-sched stat: t.csv:1:8: unknown column 'arival_s' (known: work_s arrival_s "* ]]
+	[[ $output == "gpemu-sched stat: t.csv:1:8: unknown column 'arival_s'; did you mean 'arrival_s'? (known: work_s arrival_s "* ]]
 	printf 'cpu_milli,memory_mib,gpu,model\n1,1,99,x\n' >c.csv
 	run -1 gpemu-sched simulate -t t.csv --cluster c.csv
 	[ "$output" = "gpemu-sched simulate: c.csv:2:5: gpu: '99' is not a whole number up to 16" ]

@@ -664,3 +664,16 @@ spreads()
 		grep "worker ${at[1]}, which makes rounds, is gone" "out$i"
 	done
 }
+
+@test "service: samples that the order repeats, as without the service" {
+	dispatcher
+	worker 1
+	worker 2
+	train -e 3 --order weighted
+	cut -d' ' -f1,3 s.txt | sort >service
+	"$TRAIN" --data data --index off --model alexnet --gpu a100 -b 8 -e 3 \
+		--prep none --order weighted --dump-samples s.txt >/dev/null
+	cut -d' ' -f1,3 s.txt | sort >alone
+	cmp service alone
+	[ "$(uniq -d alone | wc -l)" -gt 100 ]
+}

@@ -136,7 +136,7 @@ on_pace()
 	[ "$output" = "gpemu-train: --loader: engine threads: stack: 1 is outside 65536..1073741824" ]
 	run "$TRAIN" --loader mmap:advise=random --data "$TMP/raw"
 	[ "$status" -eq 2 ]
-	[ "$output" = "gpemu-train: --loader: engine mmap: unknown option 'advise' (known: advice)" ]
+	[ "$output" = "gpemu-train: --loader: engine mmap: unknown option 'advise'; did you mean 'advice'? (known: advice)" ]
 	run "$TRAIN" --loader mmap:advice=none --data "$TMP/raw"
 	[[ $output == *"engine mmap: advice: unknown advice 'none' (known: normal sequential random willneed)" ]]
 	run "$TRAIN" --list engine:mmap

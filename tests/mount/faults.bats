@@ -281,7 +281,7 @@ force_unmount()
 @test "a bad rule is refused with its column" {
 	run gpemu-fs --fault 'op=read,evry=3,errno=EIO' "$src" "$mp"
 	[ "$status" -eq 2 ]
-	[[ $output == *"--fault: column 9: unknown word 'evry' (known: op path"* ]]
+	[[ $output == *"--fault: column 9: unknown word 'evry'; did you mean 'every'? (known: op path"* ]]
 	printf 'fault:\n  - stuck\n  - op=read,errno=EX\n' \
 		>"$BATS_TEST_TMPDIR/c.yaml"
 	run gpemu-fs --config "$BATS_TEST_TMPDIR/c.yaml" "$src" "$mp"

@@ -222,7 +222,7 @@ fails()
 	fails 1 "No such file or directory" gpemu-fs "$src/none" "$mp"
 	fails 1 "No such file or directory" gpemu-fs "$src" "$mp/none"
 	fails 1 "not a folder" gpemu-fs "$src" "$src/c0/f00000"
-	fails 2 "--cache-policy: unknown cache policy 'nope' (known: none lru fifo random clock" \
+	fails 2 "--cache-policy: unknown cache policy 'nope'; did you mean 'none'? (known: none lru fifo random clock" \
 		gpemu-fs -p nope "$src" "$mp"
 	fails 2 "--storage: unknown storage profile 'nope'" gpemu-fs -s nope "$src" "$mp"
 	fails 1 "choose a smaller --cache-size" gpemu-fs -c 900T "$src" "$mp"

@@ -212,3 +212,45 @@ start_long()
 	wait $pid && false
 	nothing_left
 }
+
+@test "an axis of datasets: folders, shards, packs and synthetic ones" {
+	mkdir shards
+	python3 - <<-'PY'
+		import os, tarfile
+		with tarfile.open('shards/0.tar', 'w') as tar:
+		    for folder, _, names in os.walk('src'):
+		        for name in names:
+		            tar.add(os.path.join(folder, name), 'd/%d.bin' % len(tar.getmembers()))
+	PY
+	"$BUILD/gpemu-data" pack src p.pack >/dev/null
+	sed -i -e '/^dataset:/d' -e 's/^  fs.cache_size: .*/  dataset:/' w.yaml
+	sed -i '/^  dataset:/a\
+    - src\
+    - {label: shards, dataset: ./shards}\
+    - pack:p.pack\
+    - "synth:imagenet,files=60,content=random"\
+    - {label: mapped, dataset: {synth: imagenette, files: 50, content: random}}' w.yaml
+	"$BUILD/gpemu-run" check w.yaml >out
+	[ "$(grep -c '^dataset ' out)" -eq 5 ]
+	[ "$(grep -c '(generated on read)' out)" -eq 2 ]
+	"$BUILD/gpemu-run" w.yaml >out
+	python3 - results/small/records/* <<-'PY'
+		import json, sys
+		r = [json.load(open(p)) for p in sys.argv[1:]]
+		assert len(r) == 5
+		n = sorted(x['epochs'][0]['samples'] for x in r)
+		# the folder, its shards and its pack have the same files
+		assert n[0] == 50 and n[1:] == [60] * 4, n
+		b = sorted(x['epochs'][0]['bytes'] for x in r)
+		assert b[0] == b[1] == b[2] < b[3], b
+	PY
+	nothing_left
+	# one of them is missing, a folder or the dataset as such
+	sed -i 's/ - src/ - nowhere/' w.yaml
+	run "$BUILD/gpemu-run" check w.yaml
+	[ "$status" -ne 0 ]
+	[[ $output == *"no folder"*nowhere* ]]
+	sed -i '/^  dataset:/,/^    - {label: mapped/d; s/^axes:/axes: {train.workers: [1, 2]}/' w.yaml
+	run "$BUILD/gpemu-run" check w.yaml
+	[[ $output == *"'dataset' is missing" ]]
+}

@@ -268,7 +268,7 @@ static void the_classes_of_a_batch_have_an_entropy(void **state)
 					.label = (uint32_t *)batch[i].label };
 		struct visited v;
 
-		assert_int_equal(visited_init(&v, &data, NULL), 0);
+		assert_int_equal(visited_init(&v, &data, false, NULL), 0);
 		for (int times = 0; times < 2; times++)
 			assert_true(fabs(visited_class_bits(&v, &d) -
 					 batch[i].bits) < 1e-6);
@@ -287,14 +287,14 @@ static void without_classes_a_batch_has_no_entropy(void **state)
 	struct visited v;
 
 	(void)state;
-	assert_int_equal(visited_init(&v, &data, NULL), 0);
+	assert_int_equal(visited_init(&v, &data, false, NULL), 0);
 	assert_true(visited_class_bits(&v, &d) == 0);
 	visited_fini(&v);
 	data.n_classes = UINT32_MAX;
-	assert_int_equal(visited_init(&v, &data, NULL), 0);
+	assert_int_equal(visited_init(&v, &data, false, NULL), 0);
 	assert_true(visited_class_bits(&v, &d) < 0);
 	visited_fini(&v);
-	assert_int_equal(visited_init(&v, NULL, NULL), 0);
+	assert_int_equal(visited_init(&v, NULL, false, NULL), 0);
 	assert_true(visited_class_bits(&v, &d) < 0);
 	visited_fini(&v);
 }
@@ -311,7 +311,7 @@ static void visited_samples_are_left_out(void **state)
 	struct visited v;
 
 	(void)state;
-	assert_int_equal(visited_init(&v, &data, NULL), 0);
+	assert_int_equal(visited_init(&v, &data, false, NULL), 0);
 	for (uint32_t i = 0; i < N; i++)
 		order[i] = N - 1 - i;
 	assert_int_equal(visited_filter(&v, order, N), N);
@@ -326,6 +326,36 @@ static void visited_samples_are_left_out(void **state)
 	}
 	visited_clear(&v);
 	assert_int_equal(visited_filter(&v, order, n), n);
+	visited_fini(&v);
+}
+
+/* Of an order that repeats samples, as many visits as were made are left out:
+ * the first ones of each. */
+static void visits_are_counted_where_samples_repeat(void **state)
+{
+	struct dataset data = { .n = 4 };
+	struct place place[3] = { { .sample = 1 },
+				  { .sample = 1 },
+				  { .sample = 3 } };
+	struct delivery d = { .n = 3, .place = place };
+	static const uint32_t epoch[] = { 1, 2, 1, 3, 1, 1, 3, 0 };
+	static const uint32_t left[] = { 2, 1, 1, 3, 0 };
+	uint32_t order[ARRAY_SIZE(epoch)];
+	struct visited v;
+
+	(void)state;
+	assert_int_equal(visited_init(&v, &data, true, NULL), 0);
+	assert_int_equal(visited_add(&v, 0, 0, &d), 2); /* 1 and 3 are new */
+	assert_int_equal(visited_count(&v, v.bits), 3);
+	for (int times = 0; times < 2; times++) {
+		memcpy(order, epoch, sizeof(epoch));
+		assert_int_equal(visited_filter(&v, order, ARRAY_SIZE(order)),
+				 ARRAY_SIZE(left));
+		assert_memory_equal(order, left, sizeof(left));
+	}
+	assert_int_equal(visited_add(&v, 0, 1, &d), 0);
+	visited_clear(&v);
+	assert_int_equal(visited_count(&v, v.bits), 0);
 	visited_fini(&v);
 }
 
@@ -421,6 +451,7 @@ int main(void)
 		cmocka_unit_test(the_classes_of_a_batch_have_an_entropy),
 		cmocka_unit_test(without_classes_a_batch_has_no_entropy),
 		cmocka_unit_test(visited_samples_are_left_out),
+		cmocka_unit_test(visits_are_counted_where_samples_repeat),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

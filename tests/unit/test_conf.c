@@ -183,7 +183,8 @@ static void errors_say_where(void **state)
 	static const struct {
 		const char *yaml, *text;
 	} bad[] = {
-		{ "flag: on\nflga: on\n", "t.yaml:2:1: unknown key 'flga'" },
+		{ "flag: on\nflga: on\n",
+		  "t.yaml:2:1: unknown key 'flga'; did you mean 'flag'?" },
 		{ "flag: on\nflag: on\n", "t.yaml:2:1: duplicate key 'flag'" },
 		{ "duration: 80\n", "t.yaml:1:11: duration: '80' is not a "
 				    "duration with its unit, such as 80us or "

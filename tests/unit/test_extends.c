@@ -132,7 +132,8 @@ static void errors_name_the_file(void **state)
 		   "name: c\nquestion: q\ndataset: {dir: x}\n"
 		   "base: {fs: {}, sf: {}}\nexpect: [that: au < x]\n");
 	write_file("w.yaml", "extends: c.yaml\n");
-	refuses("w.yaml", NULL, "c.yaml:4:16: unknown key 'sf'");
+	refuses("w.yaml", NULL,
+		"c.yaml:4:16: unknown key 'sf'; did you mean 'fs'?");
 	write_file("w.yaml", "extends: c.yaml\nbase: {sf: ~}\n");
 	refuses("w.yaml", NULL, "c.yaml:5:21: no metric, axis or setting 'x'");
 	write_file("w.yaml", "extends: d.yaml\n");
@@ -192,7 +193,8 @@ static void wrong_overrides_say_where(void **state)
 		{ "repetitions=none",
 		  "repetitions=none:1:13: repetitions: 'none' is not a whole "
 		  "number, not negative" },
-		{ "sede=1", "sede=1:1:1: unknown key 'sede'" },
+		{ "sede=1",
+		  "sede=1:1:1: unknown key 'sede'; did you mean 'seed'?" },
 		{ "axes.fs.group=[1, 1]",
 		  "axes.fs.group=[1, 1]:1:19: '1' twice" },
 		{ "axes.fs.group=[1",

@@ -213,7 +213,8 @@ static void errors_say_where(void **state)
 		{ "axes: {fs.a: {from: 1, to: 2, count: 1}}\n",
 		  "w.yaml:4:38: count is a number from 2 to 10000" },
 		{ "axes: {n: {from: 1, to: 2, step: 1}}\n",
-		  "w.yaml:4:8: n: a key starts with fs. train. dataset. gpud. "
+		  "w.yaml:4:8: n: a key is dataset, or starts with fs. train. "
+		  "dataset. gpud. "
 		  "prepd. exec. or env., optionally after the name of a mount "
 		  "or job" },
 		{ "axes: {fs.a: [1]}\nexclude: {fs.a: 1}\n",

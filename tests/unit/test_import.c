@@ -279,7 +279,8 @@ static void faults_have_a_position(void **state)
 		  "train:\n  computation_time: soon\n",
 		  "w.yaml:4:21: computation_time: 'soon' is not a number" },
 		{ "t.csv", "tim", "x",
-		  "unknown format of tables 'tim' (known: gpemu timm "
+		  "unknown format of tables 'tim'; did you mean 'timm'? "
+		  "(known: gpemu timm "
 		  "neusight mlperf_training mlperf_storage)" },
 	};
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/conf/plugin_choice.h"
 #include "common/util.h"
@@ -98,6 +99,11 @@ static const char *options_of(const char *name, uint32_t window, char text[64])
 	return text;
 }
 
+static bool repeats(const char *name)
+{
+	return order(name)->repeats;
+}
+
 static void each_sample_once_an_epoch(void **state)
 {
 	static const size_t sizes[] = { 1, 2, 500, N };
@@ -119,7 +125,10 @@ static void each_sample_once_an_epoch(void **state)
 					     windows[k % ARRAY_SIZE(windows)],
 					     text),
 				  &in, v);
-			assert_permutation(v, n);
+			if (!repeats(order_table[p]->name))
+				assert_permutation(v, n);
+			for (size_t i = 0; i < n; i++)
+				assert_true(v[i] < n);
 			/* nothing is written behind the end */
 			assert_true(n == N || v[n] == UINT32_MAX);
 		}
@@ -144,7 +153,7 @@ static void the_same_seed_gives_the_same_order(void **state)
 static void random_orders_depend_on_seed_and_epoch(void **state)
 {
 	static const char *const names[] = { "shuffle", "torch", "group",
-					     "quasi_random" };
+					     "quasi_random", "weighted" };
 	struct order_input one = input(42, 0, N), later = input(42, 1, N);
 	struct order_input other = input(43, 0, N);
 	uint32_t a[N], b[N];
@@ -164,6 +173,161 @@ static void random_orders_depend_on_seed_and_epoch(void **state)
 		/* one is expected, or a few where neighbours stay together;
 		 * ten or more happen once in 10 million seeds */
 		assert_true(fixed < 10);
+	}
+}
+
+enum { DRAWN_EPOCHS = 400 };
+
+static char weights_path[] = "/tmp/gpemu-test-order-XXXXXX";
+
+static int make_file(void **state)
+{
+	(void)state;
+	return close(mkstemp(weights_path));
+}
+
+static int remove_file(void **state)
+{
+	(void)state;
+	return unlink(weights_path);
+}
+
+/* How often each sample comes in many epochs; their number of draws. */
+static double draw(const char *options, struct order_input *in, size_t count[N])
+{
+	uint32_t v[N];
+
+	memset(count, 0, N * sizeof(*count));
+	for (in->epoch = 0; in->epoch < DRAWN_EPOCHS; in->epoch++) {
+		fill_with("weighted", options, in, v);
+		for (size_t i = 0; i < N; i++)
+			count[v[i]]++;
+	}
+	return (double)N * DRAWN_EPOCHS;
+}
+
+/* Within six standard deviations of n * p. */
+static void assert_share(size_t count, double n, double p)
+{
+	double off = fabs((double)count - n * p);
+
+	assert_true(off <= 6 * sqrt(n * p * (1 - p)));
+}
+
+static void write_weights(const char *path, size_t n, size_t zero)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs("# a comment\n\n", f);
+	for (size_t i = 0; i < n; i++)
+		fprintf(f, "%g\r\n", i == zero ? 0. : (double)(1 + i % 7) / 3);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void weighted_draws_in_proportion_to_the_weights(void **state)
+{
+	struct order_input in = input(5, 0, N);
+	char options[256];
+	size_t count[N];
+	double n, sum = 0;
+
+	(void)state;
+	write_weights(weights_path, N, 3);
+	for (size_t i = 0; i < N; i++)
+		sum += i == 3 ? 0 : (double)(1 + i % 7) / 3;
+	snprintf(options, sizeof(options), "by=sample,file=%s", weights_path);
+	n = draw(options, &in, count);
+	assert_int_equal(count[3], 0);
+	for (size_t i = 0; i < N; i++)
+		if (i != 3)
+			assert_share(count[i], n,
+				     (double)(1 + i % 7) / 3 / sum);
+}
+
+/* Label 0 has nine tenths of the samples: each comes a ninth as often. With a
+ * file the weight is that of a sample of the label. */
+static void weighted_gives_each_label_the_same_share(void **state)
+{
+	struct order_input in = input(5, 0, N);
+	uint32_t label[N];
+	char options[256];
+	size_t count[N], of[2] = { 0 }, first = 0;
+	double n;
+
+	(void)state;
+	for (size_t i = 0; i < N; i++)
+		of[label[i] = i % 10 == 9]++;
+	n = draw("", &in, count); /* one label: uniform */
+	for (size_t i = 0; i < N; i++)
+		assert_share(count[i], n, 1. / N);
+	in.label = label;
+	in.n_labels = 2;
+	n = draw("", &in, count);
+	for (size_t i = 0; i < N; i++)
+		assert_share(count[i], n, .5 / (double)of[label[i]]);
+	write_weights(weights_path, 2, SIZE_MAX); /* 1/3 and 2/3 */
+	snprintf(options, sizeof(options), "file=%s", weights_path);
+	n = draw(options, &in, count);
+	for (size_t i = 0; i < N; i++)
+		first += label[i] ? 0 : count[i];
+	assert_share(first, n, (double)of[0] / (double)(of[0] + 2 * of[1]));
+}
+
+static void weighted_draws_the_share_of_distinct_samples(void **state)
+{
+	struct order_input in = input(5, 0, N);
+	double distinct = 0;
+	uint32_t v[N];
+
+	(void)state;
+	for (in.epoch = 0; in.epoch < DRAWN_EPOCHS; in.epoch++) {
+		bool seen[N] = { false };
+
+		fill(order("weighted"), &in, v);
+		for (size_t i = 0; i < N; i++) {
+			distinct += !seen[v[i]];
+			seen[v[i]] = true;
+		}
+	}
+	distinct /= DRAWN_EPOCHS * (double)N;
+	/* 1 - (1 - 1/n)^n; its deviation over these epochs is under .001 */
+	assert_true(fabs(distinct - (1 - pow(1 - 1. / N, N))) < .004);
+}
+
+static void a_file_of_weights_is_checked(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} bad[] = {
+		{ "1\n2\n", ": 2 weights for 3 samples" },
+		{ "1\n2\n3\n4\n", ":4:1: more weights than" },
+		{ "1\nroot:x\n3\n", ":2:1: a weight must be a number, 0 or "
+				    "more" },
+		{ "1\n-2\n3\n", ":2:1: a weight must be" },
+		{ "1\nnan\n3\n", ":2:1: a weight must be" },
+		{ "0\n0\n0\n", ": the sum of the weights must be" },
+		{ "1e300\n1e300\n1\n", ": the sum of the weights must be" },
+		{ "", ": 0 weights for 3 samples" },
+	};
+	struct order_input in = input(5, 0, 3);
+	uint32_t v[3];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct {
+			char *by, *file;
+		} o = { (char *)"sample", weights_path };
+		FILE *f = fopen(weights_path, "w");
+		struct err err = { 0 };
+
+		fputs(bad[i].text, f);
+		fclose(f);
+		in.options = &o;
+		assert_int_equal(order("weighted")->fill(&in, v, &err),
+				 -EINVAL);
+		if (!strstr(err.text, bad[i].why) || strstr(err.text, "root"))
+			fail_msg("%s", err.text);
 	}
 }
 
@@ -310,6 +474,63 @@ static void quasi_random_keeps_a_window_of_pages_open(void **state)
 	assert_in_range(together, N / 8 / 2, N / 8 * 2);
 	in.size = NULL;
 	assert_true(order("quasi_random")->fill(&in, v, NULL) < 0);
+}
+
+/* --- what the schedule checks --------------------------------------------- */
+
+static int fill_wrong(const struct order_input *in, uint32_t *ret,
+		      struct err *err)
+{
+	const uint32_t *wrong = in->options;
+
+	(void)err;
+	for (size_t i = 0; i < in->n; i++)
+		ret[i] = (uint32_t)i;
+	if (in->epoch > 0)
+		ret[wrong[0]] = wrong[1];
+	return 0;
+}
+
+/* Position `at` of epoch 1 has `sample`. */
+static void check_schedule(bool may_repeat, uint32_t at, uint32_t sample,
+			   const char *why)
+{
+	const struct order_ops wrong = { .plugin = { .name = "wrong" },
+					 .repeats = may_repeat,
+					 .fill = fill_wrong };
+	const uint32_t options[] = { at, sample };
+	const struct schedule_config c = {
+		.order = &wrong,
+		.in = { .n = 100, .options = options },
+		.world = 1,
+	};
+	struct schedule s;
+	struct err err = { 0 };
+	uint32_t all[100];
+
+	assert_int_equal(schedule_open(&c, &s, &err), 0);
+	assert_true(schedule_repeats(&s) == may_repeat);
+	assert_int_equal(schedule_fill(&s, 0, &err), 0);
+	assert_int_equal(schedule_fill(&s, 1, &err), why ? -EINVAL : 0);
+	assert_string_equal(err.text, why ? why : "");
+	assert_int_equal(schedule_all(&s, 1, all, NULL), why ? -EINVAL : 0);
+	assert_int_equal(schedule_all(&s, 0, all, NULL), 0);
+	schedule_close(&s);
+}
+
+static void an_order_that_does_not_say_so_may_not_repeat(void **state)
+{
+	(void)state;
+	check_schedule(false, 99, 7,
+		       "the order wrong: epoch 1 has sample 7 at position 99, "
+		       "a second time: an order that repeats declares it");
+	check_schedule(true, 99, 7, NULL);
+	check_schedule(false, 0, 100,
+		       "the order wrong: epoch 1 has sample 100 at position 0, "
+		       "and the dataset has none of that number");
+	check_schedule(true, 64, UINT32_MAX,
+		       "the order wrong: epoch 1 has sample 4294967295 at "
+		       "position 64, and the dataset has none of that number");
 }
 
 enum { RANKS_MAX = 8, BATCH_MAX = 128, STEPS = 300 };
@@ -515,9 +736,9 @@ static void a_sample_outside_the_dataset_is_an_error(void **state)
 		err.text[0] = 0;
 		assert_int_equal(schedule_fill(&s, 1, &err), -EINVAL);
 		assert_string_equal(err.text,
-				    "the order liar has sample 1009 at 1008, "
-				    "and the dataset has 1009: a bug in the "
-				    "order");
+				    "the order liar: epoch 1 has sample 1009 "
+				    "at position 1008, and the dataset has "
+				    "none of that number");
 		schedule_close(&s);
 	}
 }
@@ -529,6 +750,11 @@ int main(void)
 		cmocka_unit_test(each_sample_once_an_epoch),
 		cmocka_unit_test(the_same_seed_gives_the_same_order),
 		cmocka_unit_test(random_orders_depend_on_seed_and_epoch),
+		cmocka_unit_test(weighted_draws_in_proportion_to_the_weights),
+		cmocka_unit_test(weighted_gives_each_label_the_same_share),
+		cmocka_unit_test(weighted_draws_the_share_of_distinct_samples),
+		cmocka_unit_test(a_file_of_weights_is_checked),
+		cmocka_unit_test(an_order_that_does_not_say_so_may_not_repeat),
 		cmocka_unit_test(frozen_is_the_same_every_epoch),
 		cmocka_unit_test(sequential_is_in_order),
 		cmocka_unit_test(torch_is_that_of_torch),
@@ -539,5 +765,5 @@ int main(void)
 		cmocka_unit_test(locality_knows_what_fits_into_the_caches),
 		cmocka_unit_test(locality_follows_the_caches_of_the_mounts),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -483,7 +483,8 @@ static void bad_gpu_profiles(void **state)
 		       "source: s}\n",
 		  "t.yaml:9:8: power_limit_w is not within power_min_w and "
 		  "power_max_w" },
-		{ "name: T\nmodel: x\n", "t.yaml:2:1: unknown key 'model'" },
+		{ "name: T\nmodel: x\n",
+		  "t.yaml:2:1: unknown key 'model'; did you mean 'models'?" },
 	};
 
 	(void)state;

@@ -98,7 +98,8 @@ static void our_own_formats_have_no_other_columns(void **state)
 
 	(void)state;
 	refuses("work_s, arival_s\n1,2\n",
-		"f:1:9: unknown column 'arival_s' (known: work_s arrival_s "
+		"f:1:9: unknown column 'arival_s'; did you mean 'arrival_s'? "
+		"(known: work_s arrival_s "
 		"name user class gpus gpu_milli cpu_milli memory_mib "
 		"gpu_models cpu_work_s count gpu_memory_mib gpu_busy "
 		"cold_s dataset_mib read_mib_s gradient_mib "

@@ -168,7 +168,8 @@ static void what_is_wrong_is_said(void **state)
 		const char *spec, *text;
 	} bad[] = {
 		{ "nope", "unknown dataset profile 'nope' (known:" },
-		{ "imagenet,fils=3", "unknown option 'fils' (known: files" },
+		{ "imagenet,fils=3", "unknown option 'fils'; did you mean "
+				     "'files'? (known: files" },
 		{ "imagenet,files", "'files' needs a value" },
 		{ "imagenet,files=", "'files' needs a value" },
 		{ "imagenet,files=x", "files: " },

@@ -122,14 +122,18 @@ static void errors_say_where(void **state)
 		{ " \t", "column 1: no tier" },
 		{ "lru", "column 1: 'lru' is not [STORAGE:]POLICY:SIZE" },
 		{ "lru:10% minio", "column 9: 'minio' is not " },
-		{ "lur:10%", "column 1: unknown cache policy 'lur' (known: " },
+		{ "lur:10%", "column 1: unknown cache policy 'lur'; did you "
+			     "mean 'lru'? (known: " },
 		{ "dram:lru:10% nvme:lur:5%",
 		  "column 19: unknown cache policy 'lur'" },
 		{ "nvm:lru:10%", "column 1: unknown storage 'nvm'" },
 		{ ":lru:10%", "column 1: unknown storage ''" },
 		{ "lru:",
 		  "column 5: '' is not a cache size such as 35% or 8G" },
-		{ "nvme:lru:10", NULL },
+		{ "nvme:lru:1024", NULL },
+		{ "nvme:lru:10",
+		  "column 10: 10 bytes hold no sample: write 10M, or 10% of "
+		  "the dataset" },
 		{ "nvme:lru:10X",
 		  "column 10: '10X' is not a cache size such as 35% or 8G" },
 		{ "lru:101%",
@@ -148,8 +152,9 @@ static void errors_say_where(void **state)
 		  "column 1: unknown cache policy 'protected=.5'" },
 		{ "slru:protected=.5,fifo:1G",
 		  "column 1: name one policy, not 'slru:protected=.5,fifo'" },
-		{ "lru:1 lru:1 lru:1 lru:1 lru:1 lru:1 lru:1 lru:1 lru:1",
-		  "column 49: more than 8 tiers" },
+		{ "lru:1K lru:1K lru:1K lru:1K lru:1K lru:1K lru:1K lru:1K "
+		  "lru:1K",
+		  "column 57: more than 8 tiers" },
 	};
 
 	(void)state;

@@ -39,7 +39,7 @@ static void variants(void **state)
 		{ "net", 0, "bf16",
 		  "G: net was not measured in bf16 (the profile: fp32)" },
 		{ "net", 0, "fp12",
-		  "unknown precision 'fp12' (known: fp32 tf32 amp fp16 bf16 "
+		  "unknown precision 'fp12'; did you mean 'fp32'? (known: fp32 tf32 amp fp16 bf16 "
 		  "fp8)" },
 		{ "gpt:seq128", 64, NULL,
 		  "--sequence-length 64: not that of --model gpt:seq128" },

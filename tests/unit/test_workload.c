@@ -253,7 +253,8 @@ static void errors_say_where(void **state)
 		  "gpemu-data make, {dir: DIR}, or {synth: NAME}" },
 		{ "name: w\nquestion: q\ndataset: {dir: x, files: 3}\n",
 		  "w.yaml:3:16: dir takes a folder and no other keys" },
-		{ HEAD "base: {sf: {}}\n", "w.yaml:4:8: unknown key 'sf'" },
+		{ HEAD "base: {sf: {}}\n",
+		  "w.yaml:4:8: unknown key 'sf'; did you mean 'fs'?" },
 		{ HEAD "base: {fs: lru}\n",
 		  "w.yaml:4:12: fs must be a mapping" },
 		{ HEAD "base: {fs: {seed: 3}}\n",
@@ -268,7 +269,8 @@ static void errors_say_where(void **state)
 		  "values, a range {from: A, to: B}, or zip: {KEY: LIST, "
 		  "...}" },
 		{ HEAD "axes: {policy: [lru]}\n",
-		  "w.yaml:4:8: policy: a key starts with fs. train. dataset. "
+		  "w.yaml:4:8: policy: a key is dataset, or starts with fs. "
+		  "train. dataset. "
 		  "gpud. prepd. exec. or env., optionally after the name of a "
 		  "mount or job" },
 		{ HEAD "axes: {gpud.gpu: [p100]}\n",
