@@ -86,8 +86,6 @@ static int open_schedule(struct stages *s, struct err *err)
 		.order = s->choice.order,
 		.in = { .seed = o->common.seed,
 			.n = d->n,
-			.group = d->group,
-			.n_groups = d->n_groups,
 			.size = d->size,
 			.batch = (uint32_t)train_step_samples(o),
 			.world = (uint32_t)o->world_size,
@@ -98,6 +96,7 @@ static int open_schedule(struct stages *s, struct err *err)
 		.drop_last = o->drop_last,
 	};
 
+	c.in.group = dataset_together(d, &c.in.n_groups);
 	return schedule_open(&c, &s->schedule, err);
 }
 
@@ -124,7 +123,8 @@ int stages_open(struct stages *s, const char *definition,
 		return r;
 	s->prep.config.token_bytes = s->data.token_bytes;
 	mount_find(o->data, &s->mount);
-	if (s->choice.order->by_group && !s->data.group)
+	if (s->choice.order->by_group && !s->data.group &&
+	    !s->data.n_containers)
 		r = mount_groups(&s->mount, o->data, &s->data, err);
 	return r < 0 ? r : open_schedule(s, err);
 }
