@@ -103,13 +103,29 @@ int gpu_profile_from_rate(const struct gpu_rate *rate, struct gpu_profile *ret,
 			 : gpu_profile_parse(yaml, n, rate->name, ret, err);
 }
 
-void gpu_model_set_rate(struct gpu_model *m, double samples_per_s)
+int gpu_rate_check(const void *object, struct err *err)
+{
+	double v = *(const double *)object;
+
+	return v == 0 || v >= GPU_RATE_MIN
+		       ? 0
+		       : err_set(err, -EINVAL, "%g is below %g samples per s",
+				 v, GPU_RATE_MIN);
+}
+
+int gpu_model_set_rate(struct gpu_model *m, double samples_per_s,
+		       bool inference, const char *source)
 {
 	struct gpu_row *row = m->rows.items;
 
+	free(m->source);
+	m->source = strdup(source);
+
 	for (size_t i = 0; i < m->rows.n; i++) {
 		double was = row[i].forward_ms + row[i].backward_ms;
-		double part = was > 0 ? row[i].forward_ms / was : 1. / 3;
+		double part = inference ? 1
+			      : was > 0 ? row[i].forward_ms / was
+					: 1. / 3;
 		double ms = (double)row[i].batch * 1e3 / samples_per_s;
 
 		row[i].forward_ms = ms * part;
@@ -117,4 +133,5 @@ void gpu_model_set_rate(struct gpu_model *m, double samples_per_s)
 		row[i].optimizer_ms = row[i].spread_pct = 0;
 	}
 	m->tolerance_pct = 0;
+	return m->source ? 0 : -ENOMEM;
 }

@@ -29,8 +29,14 @@ struct gpu_rate {
 int gpu_profile_from_rate(const struct gpu_rate *rate, struct gpu_profile *ret,
 			  struct err *err);
 
-/* Its steps, and nothing else, take so many samples per s: of a profile whose
- * copies and memory are to stay. */
-void gpu_model_set_rate(struct gpu_model *m, double samples_per_s);
+/* The rate of steps of a model whose copies and memory are to stay; with
+ * `inference` a step is its forward pass. `source` is the model's then.
+ * -ENOMEM.
+ */
+int gpu_model_set_rate(struct gpu_model *m, double samples_per_s,
+		       bool inference, const char *source);
+
+/* A `check` of a conf_field: the double at `object` is 0 or a rate. */
+int gpu_rate_check(const void *object, struct err *err);
 
 #endif
