@@ -67,7 +67,7 @@ static json_t *profile_json(const struct report *r)
 
 	gpu_profile_cost(r->gpu, r->model, batch, &cost);
 	return json_pack(
-		"{s:s, s:s, s:I, s:s?, s:s*, s:s, s:o, s:s, s:s?, s:s*, s:s*}",
+		"{s:s, s:s, s:I, s:s?, s:s*, s:s, s:o, s:s, s:s?, s:s?, s:s?}",
 		"gpu", r->gpu->name, "model", r->model->name, "batch_size",
 		(json_int_t)batch, "source", r->gpu->source, "rows",
 		r->model->source, "measured",

@@ -92,7 +92,7 @@ on_pace()
 	check "set(('mean', 'p50', 'p90', 'p99', 'max')) <= set(e['read_ms'])"
 	check "j['seed'] == 7 and j['time_scale'] == 0.01 and j['config']['batch'] == 2"
 	check "j['fs'] is None and e['hits'] is None and e['allreduce_s'] == 0"
-	check "set(j['profile']) == set('gpu model batch_size source measured tolerance_pct optimizer'.split())"
+	check "set(j['profile']) == set('gpu model batch_size source measured tolerance_pct optimizer precision notice kind'.split())"
 	check "len(j['epochs']) == 2 and e['steps'] == 3 and e['samples'] == 6 and e['bytes'] == 6000"
 	check "e['read_ms']['max'] > 0 and e['prep_ms']['max'] == 0"
 	check "j['interrupted'] is False"
@@ -632,7 +632,7 @@ print(json.load(open(sys.argv[1]))["totals"]["transfer_s"])' "$JSON")
 		# the last step has 10 samples
 		assert abs(e["compute_s"] - .33) < 1e-6, e["compute_s"]
 		assert p["measured"] == "given" and "user's number" in p["source"], p
-		assert p["kind"].startswith("EMULATED") and "notice" not in p, p
+		assert p["kind"].startswith("EMULATED") and p["notice"] is None, p
 		assert j["config"]["gpu_rate"] == 1000 and j["config"].get("gpu") is None
 	PY
 	# with a profile: its copies and memory
