@@ -17,6 +17,15 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 	return code;
 }
 
+int err_also(struct err *err, int code)
+{
+	if (code >= 0 || !err || !err->all)
+		return code;
+	fprintf(err->all, "%s\n", err->text);
+	err->text[0] = '\0';
+	return 0;
+}
+
 void err_prefix(struct err *err, const char *fmt, ...)
 {
 	char prefix[256], text[sizeof(err->text)];

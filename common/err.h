@@ -6,6 +6,8 @@
 #ifndef GPEMU_COMMON_ERR_H
 #define GPEMU_COMMON_ERR_H
 
+#include <stdio.h>
+
 /* Exit statuses common to all programs. */
 enum exit_status {
 	EXIT_STATUS_DONE = 0,
@@ -19,6 +21,9 @@ enum exit_status {
 
 struct err {
 	char text[1024]; /* one line, no newline; empty without an error */
+	/* Not NULL: whoever can go on after an error does, and each text is
+	 * written here, a line each (err_also). */
+	FILE *all;
 };
 
 /*
@@ -27,6 +32,10 @@ struct err {
  */
 int err_set(struct err *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* An error after which the caller can go on: 0 if `err` collects all of them,
+ * and the text is there now; else `code`. */
+int err_also(struct err *err, int code);
 
 /* Prepend "prefix: " to the text. */
 void err_prefix(struct err *err, const char *fmt, ...)

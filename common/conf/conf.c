@@ -13,6 +13,7 @@
 struct decode {
 	const char *name;
 	struct err *err;
+	size_t n_bad; /* errors after which it went on (err_also) */
 };
 
 static int decode_value(struct decode *d, const struct conf_node *node,
@@ -178,11 +179,25 @@ int conf_set(const struct conf_field *field, void *object, const char *value,
 
 /* --- structures ------------------------------------------------------- */
 
+/* 0: no error, or one after which the rest is decoded. */
+static int go_on(struct decode *d, int r)
+{
+	if (r != -EINVAL)
+		return r;
+	r = err_also(d->err, r);
+	d->n_bad += r == 0;
+	return r;
+}
+
+/* `bad`: d->n_bad before the object was decoded; with errors in it, it is not
+ * complete. */
 static int run_check(struct decode *d, const struct conf_node *node,
-		     const struct conf_field *field, const void *object)
+		     const struct conf_field *field, const void *object,
+		     size_t bad)
 {
 	struct err why = { 0 };
-	int r = field->check ? field->check(object, &why) : 0;
+	int r = field->check && d->n_bad == bad ? field->check(object, &why)
+						: 0;
 
 	return r < 0 ? conf_node_error(node, d->name, d->err, "%s", why.text)
 		     : 0;
@@ -237,6 +252,7 @@ static int decode_items(struct decode *d, const struct conf_node *node,
 		return err_set(d->err, -ENOMEM, "%s: out of memory", d->name);
 	for (size_t i = 0; i < node->n; i++) {
 		void *item = (char *)list->items + i * field->item_size;
+		size_t bad = d->n_bad;
 
 		list->n = i + 1; /* lets conf_free release a partial item */
 		if (type == CONF_MAP)
@@ -245,7 +261,8 @@ static int decode_items(struct decode *d, const struct conf_node *node,
 			r = decode_value(d, node->items[i], field, field->item,
 					 item);
 		if (r == 0 && type == CONF_MAP)
-			r = run_check(d, node->items[i], field, item);
+			r = run_check(d, node->items[i], field, item, bad);
+		r = go_on(d, r);
 		if (r < 0)
 			return r;
 	}
@@ -294,6 +311,7 @@ static int decode_value(struct decode *d, const struct conf_node *node,
 			const struct conf_field *field, enum conf_type type,
 			void *at)
 {
+	size_t bad = d->n_bad;
 	int r;
 
 	if (type == CONF_LIST && node->kind == CONF_KIND_SCALAR && field->lone)
@@ -311,10 +329,10 @@ static int decode_value(struct decode *d, const struct conf_node *node,
 	case CONF_MAP: return decode_items(d, node, field, type, at);
 	case CONF_RECORD:
 		r = decode_record(d, node, field->fields, at);
-		return r < 0 ? r : run_check(d, node, field, at);
+		return r < 0 ? r : run_check(d, node, field, at, bad);
 	case CONF_ROW:
 		r = decode_row(d, node, field->fields, at);
-		return r < 0 ? r : run_check(d, node, field, at);
+		return r < 0 ? r : run_check(d, node, field, at, bad);
 	default: return decode_scalar(d, node, field, type, at);
 	}
 }
@@ -341,36 +359,40 @@ static int unknown_key(struct decode *d, const struct conf_node *item,
 		       item->key_column, item->key, words.hint);
 }
 
+static int decode_item(struct decode *d, const struct conf_node *item,
+		       const struct conf_field *fields, void *object)
+{
+	const struct conf_field *f = find(fields, item->key);
+
+	return f ? decode_value(d, item, f, f->type, (char *)object + f->offset)
+		 : unknown_key(d, item, fields);
+}
+
 static int decode_record(struct decode *d, const struct conf_node *node,
 			 const struct conf_field *fields, void *object)
 {
-	for (size_t i = 0; i < node->n; i++) {
-		const struct conf_node *item = node->items[i];
-		const struct conf_field *f = find(fields, item->key);
+	int r = 0;
 
-		if (!f)
-			return unknown_key(d, item, fields);
-		int r = decode_value(d, item, f, f->type,
-				     (char *)object + f->offset);
-
-		if (r < 0)
-			return r;
-	}
-	for (const struct conf_field *f = fields; f->key; f++)
+	for (size_t i = 0; r == 0 && i < node->n; i++)
+		r = go_on(d, decode_item(d, node->items[i], fields, object));
+	for (const struct conf_field *f = fields; r == 0 && f->key; f++)
 		if (f->required && !conf_node_get(node, f->key))
-			return conf_node_error(node, d->name, d->err,
-					       "'%s' is missing", f->key);
-	return 0;
+			r = go_on(d,
+				  conf_node_error(node, d->name, d->err,
+						  "'%s' is missing", f->key));
+	return r;
 }
 
 int conf_decode(const struct conf_node *node, const char *name,
 		const struct conf_field *fields, void *object, struct err *err)
 {
 	struct decode d = { .name = name, .err = err };
+	int r;
 
 	if (node->kind != CONF_KIND_MAPPING)
 		return conf_node_error(node, name, err, "not a mapping");
-	return decode_record(&d, node, fields, object);
+	r = decode_record(&d, node, fields, object);
+	return r == 0 && d.n_bad ? -EINVAL : r;
 }
 
 int conf_parse(const char *bytes, size_t n, const char *name,

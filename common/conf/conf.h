@@ -16,7 +16,8 @@
  * The caller fills the struct with the defaults (strings with strdup) before
  * conf_decode; after it, failed or not, conf_free releases what it owns.
  * Unknown key, duplicate key, wrong type, missing unit, out of range, missing
- * required key: -EINVAL and a text "name:line:column: what".
+ * required key: -EINVAL and a text "name:line:column: what"; with `all` of
+ * struct err every such error, and no text.
  */
 #ifndef GPEMU_COMMON_CONF_CONF_H
 #define GPEMU_COMMON_CONF_CONF_H

@@ -153,8 +153,7 @@ static const struct conf_field fields[] = {
 	{ "memory_mib", CONF_DOUBLE, offsetof(struct gpu_profile, memory_mib),
 	  .required = true, .min = 1, .max = MAX_MIB },
 	{ "usable_memory", CONF_DOUBLE,
-	  offsetof(struct gpu_profile, usable_memory), .required = true,
-	  .min = 0.01, .max = 1 },
+	  offsetof(struct gpu_profile, usable_memory), .min = 0.01, .max = 1 },
 	{ "sample_bytes", CONF_UINT, offsetof(struct gpu_profile, sample_bytes),
 	  .required = true, .min = 1, .max = MAX_SAMPLE_BYTES },
 	{ "pinned", CONF_RECORD, offsetof(struct gpu_profile, pinned),
@@ -202,11 +201,6 @@ static int check_head(const void *object, const struct conf_node *root,
 	const struct gpu_copies_row *row = p->copies.rows.items;
 	const struct conf_node *copies = conf_node_get(root, "copies");
 
-	if (!copies && !p->pinned.source)
-		return conf_node_error(root, name, err, "'pinned' is missing");
-	if (!copies && !p->pin_copy.source)
-		return conf_node_error(root, name, err,
-				       "'pin_copy' is missing");
 	if (copies &&
 	    (p->pinned.source || p->pin_copy.source || p->transfer_jump.bytes))
 		return conf_node_error(copies, name, err,
@@ -227,19 +221,18 @@ static int check(const void *object, const struct conf_node *root,
 	const struct gpu_profile *p = object;
 	const struct gpu_model *m = p->models.items;
 	const struct conf_node *models = conf_node_get(root, "models");
-	int head = check_head(object, root, name, err);
+	int r = check_head(object, root, name, err);
+	bool bad = r < 0;
 
-	if (head < 0)
-		return head;
-	if (!p->models.n)
+	r = err_also(err, r);
+	if (r == 0 && !p->models.n)
 		return conf_node_error(models, name, err, "no models");
-	for (size_t i = 0; i < p->models.n; i++) {
-		int r = check_model(&m[i], models->items[i], name, err);
-
-		if (r < 0)
-			return r;
+	for (size_t i = 0; r == 0 && i < p->models.n; i++) {
+		r = check_model(&m[i], models->items[i], name, err);
+		bad = bad || r < 0;
+		r = err_also(err, r);
 	}
-	return 0;
+	return bad ? -EINVAL : 0;
 }
 
 static double law_ms(const struct gpu_profile *p, const struct gpu_law *law,
@@ -302,7 +295,25 @@ static void fill_copies(const struct gpu_profile *p, struct gpu_model *m)
 			link_ms(p, (double)m->parameters * sizeof(float));
 }
 
-static void fill_defaults(struct gpu_profile *p)
+static bool fill_law(struct gpu_law *law)
+{
+	if (!law->source)
+		law->source = strdup("not given: such a copy takes no time");
+	return law->source;
+}
+
+/* Of the head: all memory is usable, copies take no time. -ENOMEM. */
+static int fill_head(struct gpu_profile *p)
+{
+	if (p->usable_memory <= 0)
+		p->usable_memory = 1;
+	return p->copies.rows.n ||
+			       (fill_law(&p->pinned) && fill_law(&p->pin_copy))
+		       ? 0
+		       : -ENOMEM;
+}
+
+static int fill_defaults(struct gpu_profile *p)
 {
 	struct gpu_model *m = p->models.items;
 
@@ -312,6 +323,7 @@ static void fill_defaults(struct gpu_profile *p)
 		m[i].last_batch = row[m[i].rows.n - 1].batch;
 		fill_copies(p, &m[i]);
 	}
+	return fill_head(p);
 }
 
 int gpu_profile_load(const char *name, struct gpu_profile *ret, struct err *err)
@@ -320,9 +332,7 @@ int gpu_profile_load(const char *name, struct gpu_profile *ret, struct err *err)
 
 	*ret = (struct gpu_profile){ 0 };
 	r = profile_load(PROFILE_GPU, name, fields, check, ret, err);
-	if (r == 0)
-		fill_defaults(ret);
-	return r;
+	return r == 0 ? fill_defaults(ret) : r;
 }
 
 int gpu_profile_parse(const char *bytes, size_t n, const char *name,
@@ -332,22 +342,22 @@ int gpu_profile_parse(const char *bytes, size_t n, const char *name,
 
 	*ret = (struct gpu_profile){ 0 };
 	r = profile_parse(bytes, n, name, fields, check, ret, err);
-	if (r == 0)
-		fill_defaults(ret);
-	return r;
+	return r == 0 ? fill_defaults(ret) : r;
 }
 
 int gpu_profile_load_head(const char *name, struct gpu_profile *ret,
 			  struct err *err)
 {
 	struct conf_field head[ARRAY_SIZE(fields)];
+	int r;
 
 	memcpy(head, fields, sizeof(fields));
 	for (struct conf_field *f = head; f->key; f++)
 		if (!strcmp(f->key, "models"))
 			f->required = false;
 	*ret = (struct gpu_profile){ 0 };
-	return profile_load(PROFILE_GPU, name, head, check_head, ret, err);
+	r = profile_load(PROFILE_GPU, name, head, check_head, ret, err);
+	return r == 0 ? fill_head(ret) : r;
 }
 
 void gpu_profile_free_models(struct gpu_profile *p)

@@ -119,10 +119,12 @@ struct gpu_profile {
 			    * the notes say (precision.h has the words) */
 	double memory_mib; /* nominal */
 	bool resized;	   /* gpu_profile_resize was called; not in the file */
-	double usable_memory;  /* share of it that a step's peak may fill, where
-				* no out-of-memory point was measured */
-	struct gpu_law pinned; /* host to device from pinned host memory */
-	struct gpu_law pin_copy;       /* pageable to pinned, on the host */
+	double usable_memory; /* share of it that a step's peak may fill, where
+			       * no out-of-memory point was measured; default:
+			       * all */
+	/* default: no time */
+	struct gpu_law pinned;	 /* host to device from pinned host memory */
+	struct gpu_law pin_copy; /* pageable to pinned, on the host */
 	struct gpu_jump transfer_jump; /* of transfer_ms in the rows */
 	struct gpu_copies copies;      /* instead of the three above */
 	struct gpu_noise noise;	       /* of the models measured */

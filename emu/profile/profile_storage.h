@@ -41,8 +41,9 @@ struct storage_class {
 	bool verified; /* the numbers were checked at that source */
 	struct dist_time occupancy; /* holds a channel */
 	struct dist_time latency;   /* does not */
-	/* Head movement, except for a read that continues the previous one: the
-	 * seek, then up to one turn of the platter. */
+	/* Head movement, except for a read that continues the previous one, if
+	 * only after a short gap (fs/device/device.h): the seek, then up to one
+	 * turn of the platter. */
 	struct dist_time seek;
 	uint64_t rotation_ns; /* one turn; the wait is uniform in 0..this */
 	/* The seek to the next track. With it positions matter: a seek grows

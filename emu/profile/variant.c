@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
 #include "emu/profile/precision.h"
+#include "emu/profile/profile.h"
 
 /* Is the part of a name at `s` a word before a number, as "seq1024"? */
 static bool is_part(const char *s, const char *word)
@@ -111,12 +113,66 @@ static const struct gpu_model *in_precision(const struct gpu_profile *p,
 	return NULL;
 }
 
+/* The GPUs of the database that have the model. */
+static void list_gpus(const char *name, char gpus[ERR_LIST])
+{
+	_cleanup_(profile_names_freep) char **names = NULL;
+
+	if (profile_names(PROFILE_GPU, &names, NULL) < 0)
+		return;
+	for (size_t i = 0; names[i]; i++) {
+		struct gpu_profile p;
+
+		if (gpu_profile_load(names[i], &p, NULL) == 0 &&
+		    gpu_profile_model(&p, name, NULL))
+			err_list(gpus, names[i]);
+		gpu_profile_free(&p);
+	}
+}
+
+static void not_found(const struct gpu_profile *p, const char *name,
+		      const struct err *why, struct err *err)
+{
+	char gpus[ERR_LIST] = "";
+
+	if (!err)
+		return;
+	/* it is there, in another precision */
+	if (!gpu_profile_model(p, name, NULL))
+		list_gpus(name, gpus);
+	if (gpus[0])
+		err_set(err, -ENOENT, "these GPUs have %s: %s; %.*s", name,
+			gpus, ERR_LIST, why->text);
+	else
+		err_set(err, -ENOENT, "%s", why->text);
+}
+
+const char *variant_precision(const struct gpu_profile *p,
+			      const struct gpu_model *m)
+{
+	const char *at = m->name;
+
+	while ((at = strchr(at, ':'))) {
+		const struct precision *known;
+		char word[16];
+
+		at++;
+		snprintf(word, sizeof(word), "%.*s", (int)strcspn(at, ":"), at);
+		known = precision_find(word, NULL);
+		if (known)
+			return known->name;
+	}
+	return p->precision;
+}
+
 const struct gpu_model *variant_find(const struct gpu_profile *p,
 				     const char *name, uint64_t sequence_length,
 				     const char *precision, struct err *err)
 {
 	const struct precision *known = NULL;
 	_cleanup_free_ char *full = NULL;
+	const struct gpu_model *m;
+	struct err why = { 0 };
 
 	if (precision && precision[0]) {
 		known = precision_find(precision, err);
@@ -125,6 +181,9 @@ const struct gpu_model *variant_find(const struct gpu_profile *p,
 	}
 	if (with_sequence(name, sequence_length, &full, err) < 0)
 		return NULL;
-	return known ? in_precision(p, full, known, err)
-		     : gpu_profile_model(p, full, err);
+	m = known ? in_precision(p, full, known, &why)
+		  : gpu_profile_model(p, full, &why);
+	if (!m)
+		not_found(p, full, &why, err);
+	return m;
 }

@@ -24,6 +24,8 @@ int main(int argc, char **argv)
 		  profile_tool_fit },
 		{ "import", "make a GPU profile from measured tables",
 		  profile_tool_import },
+		{ "new", "make a profile from numbers that you know",
+		  profile_tool_new },
 		{ "measure", "make a GPU profile of the local device",
 		  profile_tool_measure },
 		{ "validate",

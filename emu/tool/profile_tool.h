@@ -70,6 +70,7 @@ int profile_tool_show(int argc, char **argv);
 int profile_tool_check(int argc, char **argv);
 int profile_tool_fit(int argc, char **argv);
 int profile_tool_import(int argc, char **argv);
+int profile_tool_new(int argc, char **argv);
 int profile_tool_measure(int argc, char **argv);
 /* measure with --storage, which has options of its own */
 int profile_tool_measure_storage(int argc, char **argv);

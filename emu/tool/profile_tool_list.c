@@ -177,25 +177,48 @@ int profile_tool_list(int argc, char **argv)
 
 /* --- check ------------------------------------------------------------ */
 
-/* Prints one line; returns whether the profile is valid. */
+/* A line for each error of a profile. */
+static void print_bad(enum profile_kind kind, const char *errors, FILE *f)
+{
+	while (*errors) {
+		size_t n = strcspn(errors, "\n");
+
+		fprintf(f, "BAD  %-8s %.*s\n", profile_kind_name(kind), (int)n,
+			errors);
+		errors += n + (errors[n] == '\n');
+	}
+}
+
+/* Prints one line, or all errors; returns whether the profile is valid. */
 static bool check_one(enum profile_kind kind, const char *name, FILE *f,
 		      json_t *j)
 {
-	struct err err = { 0 };
+	_cleanup_free_ char *errors = NULL;
+	size_t n = 0;
+	struct err err = { .all = open_memstream(&errors, &n) };
 	char line[256];
-	int r = profile_tool_describe(kind, name, line, sizeof(line), &err);
+	int r = err.all ? profile_tool_describe(kind, name, line, sizeof(line),
+						&err)
+			: -ENOMEM;
 
+	if (r < 0 && err.all && (err.text[0] || !ftell(err.all)))
+		fprintf(err.all, "%s\n", err.text[0] ? err.text : strerror(-r));
+	if (err.all)
+		fclose(err.all);
 	if (r == 0)
 		fprintf(f, "ok   %-8s %s: %s\n", profile_kind_name(kind), name,
 			line);
 	else
-		fprintf(f, "BAD  %-8s %s\n", profile_kind_name(kind),
-			err.text[0] ? err.text : strerror(-r));
+		print_bad(kind, errors ? errors : "out of memory", f);
+	if (r < 0 && n)
+		errors[n - 1] = '\0';
 	json_array_append_new(j,
 			      json_pack("{s:s,s:o,s:b,s:o}", "kind",
 					profile_kind_name(kind), "name",
 					json_bytes(name), "ok", r == 0, "text",
-					json_bytes(r == 0 ? line : err.text)));
+					json_bytes(r == 0   ? line
+						   : errors ? errors
+							    : "")));
 	return r == 0;
 }
 

@@ -106,6 +106,15 @@ static inline uint64_t dataset_offset(const struct dataset *d, size_t i)
 	return d->stride ? d->offset[0] + i * d->stride : d->offset[i];
 }
 
+/* Of each sample the number of what storage reads together, below *ret_n: its
+ * group, or else its container. NULL, 0: each is read alone. */
+static inline const uint32_t *dataset_together(const struct dataset *d,
+					       uint32_t *ret_n)
+{
+	*ret_n = d->group ? d->n_groups : d->n_containers;
+	return d->group ? d->group : d->n_containers ? d->container : NULL;
+}
+
 /* A hash of the number, paths and sizes of the samples. */
 uint64_t dataset_fingerprint(const struct dataset *d);
 

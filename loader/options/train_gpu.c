@@ -2,12 +2,15 @@
 #include "loader/options/train_gpu.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "common/units.h"
 #include "common/util.h"
 #include "emu/gpu/gpud_client.h"
 #include "emu/profile/profile_gpu.h"
+#include "emu/profile/profile_rate.h"
+#include "loader/options/train_model.h"
 
 /* The number of GPUs that came with the job, of the first kind. */
 static int given_gpus(uint64_t *ret, struct err *err)
@@ -29,7 +32,8 @@ int train_gpu_given(struct train_options *o, struct err *err)
 	char *user;
 	int r;
 
-	if (o->gpu_server || o->gpu || o->node || o->simulate || o->together)
+	if (o->gpu_server || o->gpu || o->gpu_rate > 0 || o->node ||
+	    o->simulate || o->together)
 		return 0;
 	r = gpud_given(&o->gpu_server, &user, err);
 	if (o->server_user)
@@ -61,10 +65,61 @@ static int check_same(const struct train_options *o, const char *profile,
 	return r;
 }
 
+/* A GPU of which only the rate is known. */
+static int from_rate(const struct train_options *o, const char *source,
+		     struct gpu_profile *ret, struct err *err)
+{
+	_cleanup_free_ char *model = NULL;
+	struct gpu_rate rate = { .name = "a GPU of the given rate",
+				 .source = source,
+				 .samples_per_s = o->gpu_rate,
+				 .precision = o->precision };
+
+	*ret = (struct gpu_profile){ 0 };
+	if (o->sequence_length && !strstr(o->model, ":seq") &&
+	    asprintf(&model, "%s:seq%" PRIu64, o->model, o->sequence_length) <
+		    0) {
+		model = NULL;
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	rate.model = model ? model : o->model;
+	return gpu_profile_from_rate(&rate, ret, err);
+}
+
+/* Steps take what --gpu-rate says. */
+static int set_rate(const struct train_options *o, const char *source,
+		    struct gpu_profile *p, struct err *err)
+{
+	const struct gpu_model *m = train_model_find(o, p, err);
+	struct gpu_model *own = p->models.items;
+
+	if (!m && o->gpu)
+		err_prefix(err, "without --gpu the rate needs no profile");
+	return m ? gpu_model_set_rate(&own[m - own], o->gpu_rate, o->inference,
+				      source)
+		 : -ENOENT;
+}
+
+static int load(const struct train_options *o, struct gpu_profile *ret,
+		struct err *err)
+{
+	char source[128];
+	int r;
+
+	if (o->gpu_rate <= 0)
+		return gpu_profile_load(o->gpu, ret, err);
+	snprintf(source, sizeof(source),
+		 "--gpu-rate %.10g samples per s: the user's number",
+		 o->gpu_rate);
+	r = o->gpu ? gpu_profile_load(o->gpu, ret, err)
+		   : from_rate(o, source, ret, err);
+	return r == 0 ? set_rate(o, source, ret, err) : r;
+}
+
 int train_gpu_load(const struct train_options *o, struct gpu_profile *ret,
 		   struct err *err)
 {
-	int r = gpu_profile_load(o->gpu, ret, err);
+	int r = load(o, ret, err);
 
 	if (r == 0 && o->gpu_memory)
 		gpu_profile_resize(ret, (double)o->gpu_memory / MIB);

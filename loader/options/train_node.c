@@ -24,6 +24,7 @@ static int check_server(const struct train_options *o, struct err *err)
 			   : o->gpu_memory	      ? "--gpu-memory"
 			   : strcmp(o->jitter, "off") ? "--jitter"
 			   : o->step_time	      ? "--step-time"
+			   : o->gpu_rate > 0	      ? "--gpu-rate"
 						      : NULL;
 
 	return what ? err_set(err, -EINVAL,
@@ -53,15 +54,17 @@ static int fill_in(struct train_options *o, struct train_choice *c,
 		return err_set(err, -EINVAL,
 			       "--gpus %" PRIu64 ": %s has only %" PRIu64,
 			       o->gpus, n->name, n->gpus);
-	if (!o->gpu && n->name && !n->gpu)
+	if (!o->gpu && o->gpu_rate <= 0 && n->name && !n->gpu)
 		return err_set(
 			err, -EINVAL,
 			"%s: its GPU has no profile; name another with --gpu",
 			n->name);
-	if (!o->gpu && !o->gpu_server) /* a server says which it has */
+	/* a server says which it has; a rate needs none */
+	if (!o->gpu && !o->gpu_server && o->gpu_rate <= 0) {
 		o->gpu = strdup(default_gpu(n));
-	if (!o->gpu && !o->gpu_server)
-		return err_set(err, -ENOMEM, "out of memory");
+		if (!o->gpu)
+			return err_set(err, -ENOMEM, "out of memory");
+	}
 	if (n->name && c->prep->cost && o->cores == 0 && o->workers == 0)
 		o->cores = n->cores;
 	return 0;
@@ -139,6 +142,10 @@ static int parse_step(const struct train_options *o, struct train_node *n,
 
 	if (!o->step_time)
 		return 0;
+	if (o->gpu_rate > 0)
+		return err_set(err, -EINVAL,
+			       "--gpu-rate: --step-time says how long a step "
+			       "is; give one of them");
 	if (n->jitter > 0)
 		return err_set(err, -EINVAL,
 			       "--jitter: --step-time has a distribution of "

@@ -12,6 +12,7 @@
 #include "emu/profile/precision.h"
 #include "emu/profile/profile.h"
 #include "emu/profile/profile_gpu.h"
+#include "emu/profile/profile_rate.h"
 #include "loader/options/train_data.h"
 #include "loader/options/train_service.h"
 #include "net/addr.h"
@@ -132,6 +133,10 @@ const struct conf_field train_fields[] = {
 	  .max = 1e15, .check = gpu_memory_check,
 	  .help = "a GPU with this memory, otherwise the same: batches that "
 		  "fit are estimated (default: the profile's)" },
+	{ FIELD("gpu_rate", CONF_DOUBLE, gpu_rate), .arg = "N", .min = 0,
+	  .max = GPU_RATE_MAX, .check = gpu_rate_check,
+	  .help = "one GPU trains N samples per s: a step is its batch / N, "
+		  "and no profile is needed; 0: the profile's" },
 	{ FIELD("gpu_server", CONF_STRING, gpu_server), .arg = "SOCKET",
 	  .help = "train on GPUs of gpemu-gpud instead of private ones "
 		  "(default: $GPEMU_GPU_SERVER, unless --gpu or --node)" },

@@ -29,6 +29,7 @@ struct train_options {
 	uint64_t workers; /* 0: one per CPU */
 	uint64_t queue_depth, superbatch;
 	uint64_t gpu_memory; /* bytes; 0: the profile's */
+	double gpu_rate;     /* samples per s; 0: the profile's */
 	char *order, *batching, *prep;
 	char *prep_output, *prep_profile; /* profile NULL: the default */
 	char *prep_time;		  /* NULL: the profile's */

@@ -20,7 +20,8 @@
 struct order_input {
 	uint64_t seed, epoch;
 	size_t n; /* samples of the dataset, 1 <= n <= UINT32_MAX */
-	/* as struct dataset; NULL: each sample is a group of its own */
+	/* as struct dataset, or the shards that hold the samples; NULL: each
+	 * sample is a group of its own */
 	const uint32_t *group;
 	uint32_t n_groups;
 	const uint64_t *size; /* n: bytes of each; NULL: unknown */

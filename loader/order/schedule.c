@@ -25,8 +25,9 @@ int schedule_open(const struct schedule_config *c, struct schedule *ret,
 	if (!c->replay && c->order->by_group && !c->in.group)
 		return err_set(err, -EINVAL,
 			       "the order %s needs groups, and this dataset "
-			       "has none: mount it with gpemu-fs --group N, or "
-			       "use a format that groups",
+			       "has none: it needs shards or a pack "
+			       "(docs/formats.md), or a mount with gpemu-fs "
+			       "--group N",
 			       c->order->plugin.name);
 	ret->order = calloc(c->in.n, sizeof(*ret->order));
 	if (!c->replay && !c->order->repeats)

@@ -10,6 +10,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "emu/profile/variant.h"
 #include "loader/account/rig.h"
 #include "loader/options/train_data.h"
 
@@ -34,24 +35,49 @@ static json_t *host_json(void)
 			 u.release, "memory", (json_int_t)(pages * page));
 }
 
+enum { NOTICE_TEXT = 400 };
+
+/* Whether nobody says in which precision the step was measured, and what that
+ * means. */
+static bool unstated(const struct report *r, char notice[NOTICE_TEXT])
+{
+	const struct train_options *o = r->options;
+
+	if (o->gpu_rate > 0 || o->step_time ||
+	    variant_precision(r->gpu, r->model))
+		return false;
+	snprintf(notice, NOTICE_TEXT,
+		 "the precision of %s on %s is not stated in the profile: "
+		 "with AMP or bf16 this GPU may be much faster, and something "
+		 "else the bottleneck; give your own rate with --gpu-rate N",
+		 r->model->name, r->gpu->name);
+	return true;
+}
+
 static json_t *profile_json(const struct report *r)
 {
 	uint64_t batch = r->options->batch;
 	/* a server reports the start and end of a step, not its parts */
 	bool apart = !r->device->ops->shared &&
 		     gpu_model_optimizer_given(r->model);
-	bool given = r->options->step_time;
+	bool given = r->options->step_time || r->options->gpu_rate > 0;
+	const char *precision = variant_precision(r->gpu, r->model);
+	char notice[NOTICE_TEXT];
 	struct gpu_cost cost;
 
 	gpu_profile_cost(r->gpu, r->model, batch, &cost);
 	return json_pack(
-		"{s:s, s:s, s:I, s:s?, s:s*, s:s, s:o, s:s}", "gpu",
-		r->gpu->name, "model", r->model->name, "batch_size",
+		"{s:s, s:s, s:I, s:s?, s:s*, s:s, s:o, s:s, s:s?, s:s?, s:s?}",
+		"gpu", r->gpu->name, "model", r->model->name, "batch_size",
 		(json_int_t)batch, "source", r->gpu->source, "rows",
 		r->model->source, "measured",
 		given ? "given" : gpu_origin_name(cost.origin), "tolerance_pct",
 		given ? json_null() : gpu_error_json(r->model, cost.origin),
-		"optimizer", apart && !given ? "measured" : "in backward");
+		"optimizer", apart && !given ? "measured" : "in backward",
+		"precision", precision, "notice",
+		unstated(r, notice) ? notice : NULL, "kind",
+		r->options->gpu_rate > 0 ? "EMULATED: the user's number"
+					 : NULL);
 }
 
 static json_t *prep_json(const struct report *r)
@@ -587,7 +613,7 @@ static void coordination_summary(const struct report *r, FILE *f)
 
 void report_summary(const struct report *r, FILE *f)
 {
-	char name[24];
+	char name[24], notice[NOTICE_TEXT];
 
 	resumed(r, f);
 	if (r->simulated)
@@ -621,6 +647,8 @@ void report_summary(const struct report *r, FILE *f)
 		offload_summary(r->offload, f);
 	if (r->total.steps)
 		judge(r, f);
+	if (unstated(r, notice))
+		fprintf(f, "WARN %s.\n", notice);
 	limits(r, f);
 	if (r->analysis.samples)
 		predicted(r, f);

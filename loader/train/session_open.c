@@ -111,8 +111,6 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 		.order = s->choice.order,
 		.in = { .seed = o->common.seed,
 			.n = n,
-			.group = d->group,
-			.n_groups = d->n_groups,
 			.size = d->size,
 			.label = d->label,
 			.n_labels = d->n_classes,
@@ -129,8 +127,10 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 		.dump = o->dump_order,
 	};
 	uint64_t steps;
-	int r = schedule_open(&c, &s->schedule, err);
+	int r;
 
+	c.in.group = dataset_together(d, &c.in.n_groups);
+	r = schedule_open(&c, &s->schedule, err);
 	if (r < 0)
 		return r;
 	steps = session_steps(s, s->schedule.n);
@@ -180,7 +180,8 @@ static int load_data(struct session *s, struct err *err)
 		tell_notes(s);
 	s->prep.config.token_bytes = s->data.token_bytes;
 	mount_find(o->data, &s->mount);
-	if (r == 0 && s->choice.order->by_group && !s->data.group)
+	if (r == 0 && s->choice.order->by_group && !s->data.group &&
+	    !s->data.n_containers)
 		r = mount_groups(&s->mount, o->data, &s->data, err);
 	if (r == 0 && s->choice.order->by_holder)
 		r = mount_owners(&s->mount, &s->data, o->rank, o->world_size,

@@ -38,7 +38,7 @@ class GPU:
     model: one of those in the profile.
     options: of gpemu-train(1): batch (the largest one), transfer, pin,
         extrapolate, gpus, node, parallel, allreduce, time_scale, keep_awake,
-        gpu_server, server_user, gpu_memory.
+        gpu_server, server_user, gpu_memory, gpu_rate.
 
     gpu_server is the socket of a gpemu-gpud(1), whose GPUs other jobs may use,
     too. By default it is the server that came with the job, as Kubernetes or

@@ -15,6 +15,7 @@
 #include "emu/profile/profile_dataset.h"
 #include "emu/profile/profile_gpu.h"
 #include "emu/profile/profile_prep.h"
+#include "emu/profile/profile_rate.h"
 #include "emu/profile/profile_storage.h"
 #include "runner/cell/run_cell.h"
 #include "runner/run/run_dataset.h"
@@ -255,10 +256,20 @@ static int step_seconds(const struct workload *w, const json_t *train,
 	struct gpu_profile gpu = { 0 };
 	const struct gpu_model *model = NULL;
 	struct gpus_config c;
-	int code = gpu_profile_load(m->gpu, &gpu, NULL);
+	struct gpu_rate rate = {
+		.name = "rate",
+		.source = "rate",
+		.model = config_text(w, train, "train", "model"),
+		.samples_per_s = config_number(w, train, "train", "gpu_rate"),
+	};
+	int code = rate.samples_per_s > 0
+			   ? gpu_profile_from_rate(&rate, &gpu, NULL)
+			   : gpu_profile_load(m->gpu, &gpu, NULL);
 
 	if (code == 0)
-		model = machine_model(w, train, &gpu, NULL);
+		model = rate.samples_per_s > 0
+				? gpu.models.items
+				: machine_model(w, train, &gpu, NULL);
 	if (code == 0)
 		code = model ? gpus_of(w, train, m, &gpu, model, &c) : -ENOENT;
 	if (code == 0)

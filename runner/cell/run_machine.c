@@ -215,7 +215,9 @@ static int check_job(const struct workload *w, const struct cell *cell,
 	struct machine m;
 	int r;
 
-	if (!model[0])
+	/* a rate alone needs no table; with a GPU gpemu-train says it all */
+	if (!model[0] ||
+	    config_number(w, cell->jobs[job].train, "train", "gpu_rate") > 0)
 		return 0;
 	machine_of(w, cell, &cell->jobs[job], &m);
 	r = load_gpu(known, m.gpu, err);

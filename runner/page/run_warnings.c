@@ -112,6 +112,15 @@ static void add_notes(json_t *all, const json_t *cell, const json_t *job)
 			      text_of(one, "shown"));
 }
 
+/* What a job's GPU profile does not say. */
+static void add_gpu(json_t *all, const json_t *cell, const json_t *job)
+{
+	const char *notice = text_of(json_object_get(job, "profile"), "notice");
+
+	if (notice[0])
+		count(find(all, "gpu", "precision"), cell, 1, notice);
+}
+
 /* Of each job, or of the only one. */
 static void add_data(json_t *all, const json_t *record)
 {
@@ -120,11 +129,13 @@ static void add_data(json_t *all, const json_t *record)
 	const char *name;
 
 	add_notes(all, cell, record);
+	add_gpu(all, cell, record);
 	if (!jobs)
 		add_samples(all, cell, record);
 	json_object_foreach ((json_t *)jobs, name, job) {
 		add_samples(all, cell, job);
 		add_notes(all, cell, job);
+		add_gpu(all, cell, job);
 	}
 }
 
@@ -172,6 +183,7 @@ static const char *title(const json_t *one)
 
 	return !strcmp(kind, "rig")    ? "limit of the rig, "
 	       : !strcmp(kind, "data") ? "the dataset, "
+	       : !strcmp(kind, "gpu")  ? "the GPU, "
 				       : "disturbed by other load, ";
 }
 

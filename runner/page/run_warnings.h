@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* [{kind: "data", "rig" or "disturbed", what, runs, of_runs, worst,
+/* [{kind: "data", "gpu", "rig" or "disturbed", what, runs, of_runs, worst,
  * why}] of an array of records: of each limit and sign, how many runs have it,
  * and the id of the worst with its reason. NULL: no memory. */
 json_t *warnings_json(const json_t *records);

@@ -92,8 +92,6 @@ static int open_schedule(struct stages *s, struct err *err)
 		.order = s->choice.order,
 		.in = { .seed = o->common.seed,
 			.n = d->n,
-			.group = d->group,
-			.n_groups = d->n_groups,
 			.size = d->size,
 			.label = d->label,
 			.n_labels = d->n_classes,
@@ -106,6 +104,7 @@ static int open_schedule(struct stages *s, struct err *err)
 		.drop_last = o->drop_last,
 	};
 
+	c.in.group = dataset_together(d, &c.in.n_groups);
 	return schedule_open(&c, &s->schedule, err);
 }
 
@@ -132,7 +131,8 @@ int stages_open(struct stages *s, const char *definition,
 		return r;
 	s->prep.config.token_bytes = s->data.token_bytes;
 	mount_find(o->data, &s->mount);
-	if (s->choice.order->by_group && !s->data.group)
+	if (s->choice.order->by_group && !s->data.group &&
+	    !s->data.n_containers)
 		r = mount_groups(&s->mount, o->data, &s->data, err);
 	return r < 0 ? r : open_schedule(s, err);
 }

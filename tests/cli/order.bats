@@ -164,7 +164,7 @@ on_data() {
 	data
 	run on_data --order group
 	[ "$status" -eq 1 ]
-	[[ "$output" == *"needs groups"*"gpemu-fs --group"* ]]
+	[[ "$output" == *"needs groups"*"shards"*"gpemu-fs --group"* ]]
 	run on_data --rank 2 --world-size 2
 	[ "$status" -eq 2 ]
 	[[ "$output" == *"--rank 2 is not below --world-size 2"* ]]
@@ -240,4 +240,34 @@ samples() {
 		--loader service --dispatcher 127.0.0.1:1 --order "weighted:file=$TMP/w"
 	[ "$status" -eq 2 ]
 	[[ $output == *"workers open no file that a trainer names"* ]]
+}
+
+@test "webdataset reads shards one after the other, each in its order" {
+	cd "$TMP"
+	python3 - <<-'PY'
+		import io, os, tarfile
+		os.mkdir('shards')
+		for s in range(4):
+		    with tarfile.open(f'shards/{s}.tar', 'w') as t:
+		        for i in range(6):
+		            m = tarfile.TarInfo(f'{s}{i}.jpg')
+		            m.size = 100
+		            t.addfile(m, io.BytesIO(bytes(100)))
+	PY
+	train --data shards --prep none -b 3 -e 2 --order webdataset:streams=2 \
+		--dump-order "$FILE"
+	python3 - "$FILE" <<-'PY'
+		import sys
+		epochs = [[line.split()[-1] for line in part.splitlines()[1:]]
+		          for part in open(sys.argv[1]).read().split('epoch ')[1:]]
+		assert len(epochs) == 2 and epochs[0] != epochs[1], epochs
+		for visits in epochs:
+		    streams = {}
+		    for i, path in enumerate(visits):
+		        streams.setdefault(i // 3 % 2, []).append(path)
+		    for reads in streams.values():
+		        shards = [reads[:6], reads[6:]]
+		        assert all(s == sorted(s) for s in shards), visits
+		        assert all(len({p[0] for p in s}) == 1 for s in shards), visits
+	PY
 }

@@ -309,11 +309,95 @@ print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 	make_tables
 	import --output good.yaml
 	run -1 gpemu-profile check bad.yaml none.yaml broken.yaml good.yaml
+	[[ "$output" == *"BAD  dataset"*"bad.yaml:1:1: 'source' is missing"* ]]
+	[[ "$output" == *none.yaml:1:1:*broken.yaml:* ]]
+	[[ "${lines[-1]}" == ok* ]]
+}
+
+@test "check reports everything that is missing or wrong in a file" {
+	cat >gpu.yaml <<-END
+		name: mine
+		memory_mib: lots
+		colour: green
+		models:
+		  a: {rows: [[64, 3]]}
+		  b: {parameters: 0, rows: [[64, 3, 4]], last: 64}
+	END
+	run -1 gpemu-profile check gpu.yaml --json check.json
+	[ "${#lines[@]}" -eq 7 ]
+	for what in "2:13: memory_mib: 'lots' is not a number" "3:1: unknown key 'colour'" \
+		"5:14: a row without 'backward_ms'" "5:6: 'parameters' is missing" \
+		"6:42: unknown key 'last'" "1:1: 'source' is missing" \
+		"1:1: 'sample_bytes' is missing"; do
+		[[ "$output" == *"gpu.yaml:$what"* ]] || { echo "no $what: $output"; return 1; }
+	done
+	python3 -c 'import json; assert json.load(open("check.json"))[0]["text"].count("\n") == 6'
+	cat >disk.yaml <<-END
+		name: mine
+		read: {latency: 5ms}
+		link: {mb_per_s: 0}
+	END
+	run -1 gpemu-profile check disk.yaml
 	[ "${#lines[@]}" -eq 4 ]
-	[[ "${lines[0]}" == "BAD  dataset"*"bad.yaml:1:1: 'source' is missing" ]]
-	[[ "${lines[1]}" == *none.yaml:1:1:* ]]
-	[[ "${lines[2]}" == *broken.yaml:* ]]
-	[[ "${lines[3]}" == ok* ]]
+}
+
+@test "a GPU profile needs no copies and no share of its memory" {
+	cat >gpu.yaml <<-END
+		name: mine
+		source: test
+		memory_mib: 40000
+		sample_bytes: 150528
+		models: {resnet50: {parameters: 25557032, rows: [[64, 8, 16]]}}
+	END
+	run -0 gpemu-profile check gpu.yaml
+	gpemu-profile show ./gpu.yaml resnet50 64 --json step.json
+	python3 - <<-'PY'
+		import json
+		cost = json.load(open("step.json"))
+		assert all(v == 0 for k, v in cost.items() if k.startswith(("transfer", "pin_copy"))), cost
+	PY
+}
+
+@test "new storage: a device from the numbers that one knows" {
+	run -0 gpemu-profile new storage --read-latency 500us --bandwidth 1.5G -o nfs.yaml
+	run -0 gpemu-profile check nfs.yaml
+	gpemu-profile show nfs.yaml --json show.json
+	python3 - <<-'PY'
+		import json
+		p = json.load(open("show.json"))
+		assert p["link"]["mb_per_s"] == 1500 and p["link"]["verified"] == False, p
+		assert p["read"]["latency"]["value"] == "500us" and p["name"] == "nfs", p
+		assert "--read-latency 500us --bandwidth 1.5G" in p["source"], p
+	PY
+	gpemu profile new storage --iops 3000 --seek 8ms --name d >d.yaml
+	run -0 gpemu-profile check d.yaml
+	run -2 gpemu-profile new storage
+	[[ "$output" == *"--read-latency"*"--bandwidth"* ]]
+	run -2 gpemu-profile new storage --bandwidth 1.5GB
+	[[ "$output" == *"1.5G"* ]]
+	run -2 gpemu-profile new floppy
+}
+
+@test "new gpu: a GPU from a rate that one measured" {
+	run -0 gpemu-profile new gpu --model resnet50 --rate 2700 -o gpu.yaml
+	run -0 gpemu-profile check gpu.yaml
+	for batch in 1 64 1000; do
+		gpemu-profile show ./gpu.yaml resnet50 "$batch" --json step.json
+		python3 - "$batch" <<-'PY'
+			import json, sys
+			c = json.load(open("step.json"))
+			ms = c["forward_ms"] + c["backward_ms"]
+			assert abs(ms - 1e3 * int(sys.argv[1]) / 2700) < 1e-3, c
+		PY
+	done
+	# a rate at one batch size says nothing about others
+	gpemu profile new gpu --model mine --rate 100 --batch 32 --memory 40G --precision amp >one.yaml
+	run -0 gpemu-profile show ./one.yaml mine 32
+	run -0 gpemu-profile show ./one.yaml mine 33
+	[[ "$output" == *extrapolated* ]]
+	grep -q '^precision: amp' one.yaml
+	run -2 gpemu-profile new gpu --model mine
+	[[ "$output" == *"--rate"* ]]
 }
 
 @test "GPEMU_PROFILES is another database" {

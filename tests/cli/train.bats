@@ -92,7 +92,7 @@ on_pace()
 	check "set(('mean', 'p50', 'p90', 'p99', 'max')) <= set(e['read_ms'])"
 	check "j['seed'] == 7 and j['time_scale'] == 0.01 and j['config']['batch'] == 2"
 	check "j['fs'] is None and e['hits'] is None and e['allreduce_s'] == 0"
-	check "set(j['profile']) == set('gpu model batch_size source measured tolerance_pct optimizer'.split())"
+	check "set(j['profile']) == set('gpu model batch_size source measured tolerance_pct optimizer precision notice kind'.split())"
 	check "len(j['epochs']) == 2 and e['steps'] == 3 and e['samples'] == 6 and e['bytes'] == 6000"
 	check "e['read_ms']['max'] > 0 and e['prep_ms']['max'] == 0"
 	check "j['interrupted'] is False"
@@ -619,4 +619,54 @@ print(json.load(open(sys.argv[1]))["totals"]["transfer_s"])' "$JSON")
 	"$TRAIN" --loader null --samples 640 --time-scale 0.01 --ceiling off \
 		--json "$JSON"
 	check 'j["ceiling"] is None and t["steps"] == 10'
+}
+
+@test "gpu-rate: a step is its samples over the rate, without a profile" {
+	"$TRAIN" --loader null --samples 330 -b 32 --gpu-rate 1000 --model mine --simulate --prep none \
+		--json "$JSON" >"$TMP/out"
+	[[ "$(<"$TMP/out")" != *WARN* ]]
+	python3 - "$JSON" <<-'PY'
+		import json, sys
+		j = json.load(open(sys.argv[1]))
+		p, e = j["profile"], j["epochs"][0]
+		# the last step has 10 samples
+		assert abs(e["compute_s"] - .33) < 1e-6, e["compute_s"]
+		assert p["measured"] == "given" and "user's number" in p["source"], p
+		assert p["kind"].startswith("EMULATED") and p["notice"] is None, p
+		assert j["config"]["gpu_rate"] == 1000 and j["config"].get("gpu") is None
+	PY
+	# with a profile: its copies and memory
+	"$TRAIN" --loader null --samples 320 -b 32 --gpu-rate 1000 --gpu v100 --simulate --prep none --json "$JSON" >/dev/null
+	python3 - "$JSON" <<-'PY'
+		import json, sys
+		e = json.load(open(sys.argv[1]))["epochs"][0]
+		assert abs(e["compute_s"] - .32) < 1e-6 and e["transfer_s"] > 0, e
+	PY
+	run "$TRAIN" --loader null --samples 32 --gpu-rate 1000 --step-time 3ms
+	[ "$status" -ne 0 ]
+	[[ "$output" == *"--step-time"* ]]
+	run "$TRAIN" --loader null --samples 32 --gpu-rate .001
+	[ "$status" -eq 2 ]
+}
+
+@test "a precision that no profile states is a warning, once" {
+	"$TRAIN" --loader null --samples 64 --gpu a100 --simulate --prep none --json "$JSON" >"$TMP/out"
+	[ "$(grep -c '^WARN the precision of resnet50 on NVIDIA A100' "$TMP/out")" -eq 1 ]
+	grep -q -- --gpu-rate "$TMP/out"
+	python3 - "$JSON" <<-'PY'
+		import json, sys
+		p = json.load(open(sys.argv[1]))["profile"]
+		assert p["precision"] is None and "not stated" in p["notice"], p
+	PY
+	"$TRAIN" --loader null --samples 64 --gpu h100 --model resnet50:tf32 --simulate --prep none --json "$JSON" >"$TMP/out"
+	[[ "$(<"$TMP/out")" != *WARN* ]]
+	grep -q '"precision": "tf32"' "$JSON"
+}
+
+@test "a model that the GPU lacks: who has it, and what this GPU has" {
+	run "$TRAIN" --loader null --samples 64 --gpu h100 --model vgg16
+	[ "$status" -eq 1 ]
+	[[ "$output" == *nvidia-a100-sxm4-40gb*tesla-v100*"NVIDIA H100"*resnet50* ]]
+	run "$TRAIN" --loader null --samples 64 --gpu-rate 100 --gpu v100 --model mine
+	[[ "$output" == *"without --gpu the rate needs no profile"* ]]
 }

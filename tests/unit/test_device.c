@@ -444,6 +444,60 @@ static void going_on_needs_no_seek(void **state)
 	rig_free(&r);
 }
 
+/* The members of a tar: a header of 512 bytes, a member, a small label with its
+ * header, and so on. */
+static void a_short_gap_is_passed_not_sought(void **state)
+{
+	enum { N = 100, MEMBER = 115200, STEP = MEMBER + 1536 };
+	struct rig r = rig_load("hdd");
+	uint64_t now, before, gap;
+
+	(void)state;
+	before = now =
+		device_schedule(r.device, STORAGE_READ, 1, 512, MEMBER, 0);
+	for (uint64_t i = 1; i < N; i++)
+		now = device_schedule(r.device, STORAGE_READ, 1, 512 + i * STEP,
+				      MEMBER, now);
+	/* as a reader of the whole file: 112 MB/s */
+	assert_within((double)(now - before), (N - 1.) * STEP * 1000 / 112,
+		      .001);
+	/* it takes the time of its bytes: never more than a mean movement,
+	 * 453 us and half a turn */
+	for (gap = 4096; gap < 1 << 22; gap *= 2) {
+		uint64_t done = device_schedule(
+			r.device, STORAGE_READ, 1,
+			512 + (uint64_t)N * STEP + 2 * gap, 0, now);
+		double passed = gap == 4096 ? 0 : (double)gap * 1000 / 112;
+
+		if (passed && passed < 4.6195e6)
+			assert_within((double)(done - now), passed, .001);
+		else if (passed)
+			assert_true(done - now >= 453000 &&
+				    done - now <= 453000 + 8333000);
+		now = done;
+	}
+	/* what is behind the head comes round a turn later */
+	assert_true(device_schedule(r.device, STORAGE_READ, 1, 0, 0, now) >=
+		    now + 453000);
+	rig_free(&r);
+}
+
+/* Without a rate there is no telling how long a gap takes. */
+static void without_a_rate_a_gap_is_a_seek(void **state)
+{
+	struct rig r = rig_new(
+		PROFILE("", "", "", ", seek: {kind: const, value: 1ms}"), 1);
+
+	(void)state;
+	assert_int_equal(device_schedule(r.device, STORAGE_READ, 1, 0, 10, 0),
+			 NS_PER_MS);
+	assert_int_equal(device_schedule(r.device, STORAGE_READ, 1, 10, 10, 0),
+			 0);
+	assert_int_equal(device_schedule(r.device, STORAGE_READ, 1, 21, 10, 0),
+			 NS_PER_MS);
+	rig_free(&r);
+}
+
 /* As the authors' disk with NCQ, whose head moved further. */
 static void a_disk_with_a_queue_moves_its_head_less(void **state)
 {
@@ -574,6 +628,8 @@ int main(void)
 		cmocka_unit_test(
 			sorting_fewer_than_the_device_does_gains_nothing),
 		cmocka_unit_test(going_on_needs_no_seek),
+		cmocka_unit_test(a_short_gap_is_passed_not_sought),
+		cmocka_unit_test(without_a_rate_a_gap_is_a_seek),
 		cmocka_unit_test(a_disk_with_a_queue_moves_its_head_less),
 		cmocka_unit_test(what_the_device_does_not_do_waits_for_nothing),
 		cmocka_unit_test(asking_again_a_little_early_is_no_queue),

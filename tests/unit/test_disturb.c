@@ -340,6 +340,28 @@ static json_t *run_of(const char *id, double factor, double taken)
 			 "watch", "taken_share", taken);
 }
 
+/* What a job's GPU profile does not say, once for all its runs. */
+static void a_report_names_an_unstated_precision_once(void **state)
+{
+	json_t *records = json_pack("[{s:{s:s}, s:{s:s}}, {s:{s:s}, s:{s:s}}, "
+				    "{s:{s:s}, s:{s:n}}]",
+				    "cell", "id", "one", "profile", "notice",
+				    "not known", "cell", "id", "two", "profile",
+				    "notice", "not known", "cell", "id",
+				    "three", "profile", "notice");
+	json_t *warnings = warnings_json(records);
+	char text[400] = "";
+	FILE *f = fmemopen(text, sizeof(text), "w");
+
+	(void)state;
+	warnings_print(warnings, f);
+	fclose(f);
+	assert_string_equal(text, "WARN  the GPU, precision: 2 of 3 runs, "
+				  "worst one: not known\n");
+	json_decref(warnings);
+	json_decref(records);
+}
+
 static void a_report_names_unusable_samples_once(void **state)
 {
 	json_t *records =
@@ -429,6 +451,7 @@ int main(void)
 		cmocka_unit_test(the_timers_of_each_node_count),
 		cmocka_unit_test(a_ceiling_that_fell_is_noticed),
 		cmocka_unit_test(a_cell_names_the_limits_of_its_programs),
+		cmocka_unit_test(a_report_names_an_unstated_precision_once),
 		cmocka_unit_test(a_report_names_unusable_samples_once),
 		cmocka_unit_test(a_report_names_the_worst_run_of_each),
 		cmocka_unit_test(a_report_says_what_was_no_sample),

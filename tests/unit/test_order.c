@@ -93,6 +93,10 @@ static const char *options_of(const char *name, uint32_t window, char text[64])
 {
 	bool pages = !strcmp(name, "quasi_random");
 
+	if (!strcmp(name, "webdataset")) {
+		snprintf(text, 64, "streams=%u", window % 65536 + 1);
+		return text;
+	}
 	if (!pages && strcmp(name, "group"))
 		return "";
 	snprintf(text, 64, "window=%u%s", window, pages ? ",page=1000" : "");
@@ -153,7 +157,8 @@ static void the_same_seed_gives_the_same_order(void **state)
 static void random_orders_depend_on_seed_and_epoch(void **state)
 {
 	static const char *const names[] = { "shuffle", "torch", "group",
-					     "quasi_random", "weighted" };
+					     "quasi_random", "weighted",
+					     "webdataset" };
 	struct order_input one = input(42, 0, N), later = input(42, 1, N);
 	struct order_input other = input(43, 0, N);
 	uint32_t a[N], b[N];
@@ -566,6 +571,70 @@ static struct moves moves_of(const uint32_t *holder, const uint32_t *v,
 }
 
 /* Source: Yang and Cong, HiPC 2019: the share of samples that move. */
+/*
+ * Every stream reads shard after shard, each from its begin to its end; the
+ * batches of a rank take turns among its streams.
+ */
+static void webdataset_reads_whole_shards(void **state)
+{
+	enum {
+		SHARDS = 12,
+		EACH = 32,
+		RANKS = 2,
+		STREAMS = 3,
+		BATCH = 4,
+		ALL = SHARDS * EACH
+	};
+	uint32_t v[ALL], group[ALL], last[RANKS][STREAMS];
+
+	(void)state;
+	for (uint32_t i = 0; i < ALL; i++)
+		group[i] = i / EACH;
+	for (uint64_t epoch = 0; epoch < 3; epoch++) {
+		struct order_input in = { .seed = 7,
+					  .epoch = epoch,
+					  .n = ALL,
+					  .group = group,
+					  .n_groups = SHARDS,
+					  .batch = BATCH,
+					  .world = RANKS };
+
+		fill_with("webdataset", "streams=3", &in, v);
+		assert_permutation(v, ALL);
+		memset(last, 0xff, sizeof(last));
+		for (uint32_t i = 0; i < ALL; i++) {
+			uint32_t rank = i % RANKS;
+			uint32_t batch = i / RANKS / BATCH;
+			uint32_t *at = &last[rank][batch % STREAMS];
+
+			if (*at == UINT32_MAX || *at % EACH == EACH - 1)
+				assert_int_equal(v[i] % EACH, 0);
+			else
+				assert_int_equal(v[i], *at + 1);
+			*at = v[i];
+		}
+	}
+}
+
+/* One shard for two ranks: both visit as many samples. */
+static void webdataset_shares_what_is_too_little(void **state)
+{
+	enum { ALL = 100 };
+	static uint32_t group[ALL];
+	struct order_input in = { .seed = 1,
+				  .n = ALL,
+				  .group = group,
+				  .n_groups = 1,
+				  .batch = 8,
+				  .world = 2 };
+	uint32_t v[ALL];
+
+	(void)state;
+	fill_with("webdataset", "streams=16", &in, v);
+	for (uint32_t i = 0; i < ALL; i++)
+		assert_int_equal(v[i], i);
+}
+
 static void locality_moves_what_the_balance_needs(void **state)
 {
 	static const uint32_t ranks[] = { 4, 8 }, batches[] = { 32, 64, 128 };
@@ -760,6 +829,8 @@ int main(void)
 		cmocka_unit_test(torch_is_that_of_torch),
 		cmocka_unit_test(group_keeps_a_window_of_groups_open),
 		cmocka_unit_test(quasi_random_keeps_a_window_of_pages_open),
+		cmocka_unit_test(webdataset_reads_whole_shards),
+		cmocka_unit_test(webdataset_shares_what_is_too_little),
 		cmocka_unit_test(locality_moves_what_the_balance_needs),
 		cmocka_unit_test(locality_keeps_global_batches),
 		cmocka_unit_test(locality_knows_what_fits_into_the_caches),

@@ -457,8 +457,6 @@ static void bad_gpu_profiles(void **state)
 		  "t.yaml:10:105: optimizer_ms is above backward_ms, of which "
 		  "it is a part" },
 		{ HEAD, "t.yaml:1:1: 'models' is missing" },
-		{ NO_LAWS "models:\n" MODEL("m", "4", "true", ROWS),
-		  "t.yaml:1:1: 'pinned' is missing" },
 		{ HEAD COPIES "models:\n" MODEL("m", "4", "true", ROWS),
 		  "t.yaml:9:9: copies stand instead of pinned, pin_copy and "
 		  "transfer_jump" },

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* gpemu-profile new: a profile from the few numbers that its user knows. */
+#include "emu/tool/profile_tool.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "emu/profile/precision.h"
+#include "emu/profile/profile_rate.h"
+#include "emu/profile/profile_storage.h"
+
+struct options {
+	struct cli_common common;
+	char *output, *name, *source;
+	/* storage */
+	uint64_t read_latency_ns, open_latency_ns, seek_ns;
+	char *bandwidth;
+	double iops;
+	/* gpu */
+	char *model, *precision;
+	double rate;
+	uint64_t batch, memory, parameters, sample_bytes;
+};
+
+/* "1.5G": 10^9 bytes per s, as networks and data sheets count. */
+static int parse_bandwidth(const char *text, double *ret_mb_per_s)
+{
+	static const char suffixes[] = "KMGT";
+	static const double mb[] = { 1e-3, 1, 1e3, 1e6 };
+	size_t n = strlen(text);
+	const char *suffix = n ? strchr(suffixes, text[n - 1]) : NULL;
+	_cleanup_free_ char *number = n ? strndup(text, n - 1) : NULL;
+	double v;
+
+	if (!suffix || !number || units_parse_double(number, &v) < 0)
+		return -EINVAL;
+	*ret_mb_per_s = v * mb[suffix - suffixes];
+	return *ret_mb_per_s > 0 && *ret_mb_per_s <= 1e7 ? 0 : -EINVAL;
+}
+
+static int check_bandwidth(const void *object, struct err *err)
+{
+	const char *text = *(char *const *)object;
+	double mb_per_s;
+
+	return parse_bandwidth(text, &mb_per_s) < 0
+		       ? err_set(err, -EINVAL,
+				 "'%s' is not a bandwidth in bytes per s such "
+				 "as 150M or 1.5G (10^9 bytes)",
+				 text)
+		       : 0;
+}
+
+#define FIELD(key, type, member) key, type, offsetof(struct options, member)
+#define COMMON_FIELDS                                                          \
+	CLI_COMMON_FIELDS(struct options, common),                             \
+		{ FIELD("output", CONF_STRING, output), .short_opt = 'o',      \
+		  .arg = "FILE", .help = "the profile (default: stdout)" },    \
+		{ FIELD("name", CONF_STRING, name), .arg = "NAME",             \
+		  .help = "its name (default: that of the output, or mine)" }, \
+	{                                                                      \
+		FIELD("source", CONF_STRING, source),                          \
+			.arg = "TEXT",                                         \
+			.help = "where the numbers are from (default: this "   \
+				"command)"                                     \
+	}
+
+static const struct conf_field storage_fields[] = {
+	COMMON_FIELDS,
+	{ FIELD("read_latency", CONF_DURATION, read_latency_ns), .min = 0,
+	  .max = DIST_MAX_NS, .arg = "DURATION",
+	  .help = "of one read, before its bytes come: 500us" },
+	{ FIELD("bandwidth", CONF_STRING, bandwidth), .check = check_bandwidth,
+	  .arg = "RATE",
+	  .help = "of all reads together, bytes per s: 150M, 1.5G (10^9)" },
+	{ FIELD("iops", CONF_DOUBLE, iops), .min = 0, .max = 1e9, .arg = "N",
+	  .help = "operations per s at most; 0: no limit" },
+	{ FIELD("open_latency", CONF_DURATION, open_latency_ns), .min = 0,
+	  .max = DIST_MAX_NS, .arg = "DURATION", .help = "of an open" },
+	{ FIELD("seek", CONF_DURATION, seek_ns), .min = 0, .max = DIST_MAX_NS,
+	  .arg = "DURATION",
+	  .help = "a disk: mean movement of its head, half a turn of the "
+		  "platter included; it serves one read at a time" },
+	{ 0 },
+};
+
+static const struct conf_field gpu_fields[] = {
+	COMMON_FIELDS,
+	{ FIELD("model", CONF_STRING, model), .arg = "NAME",
+	  .help = "the model that was trained" },
+	{ FIELD("rate", CONF_DOUBLE, rate), .min = GPU_RATE_MIN,
+	  .max = GPU_RATE_MAX, .arg = "N",
+	  .help = "samples per s that one GPU trains, with data at hand" },
+	{ FIELD("batch", CONF_UINT, batch), .max = 1048576, .arg = "N",
+	  .help = "the batch size that was measured: others need "
+		  "--extrapolate; 0 (default): the rate holds for all" },
+	{ FIELD("precision", CONF_STRING, precision), .check = precision_check,
+	  .arg = "fp32|tf32|amp|fp16|bf16|fp8",
+	  .help = "in which it was measured" },
+	{ FIELD("memory", CONF_SIZE, memory), .max = 1e15, .arg = "SIZE",
+	  .check = gpu_memory_check,
+	  .help = "of the GPU (default: any batch fits)" },
+	{ FIELD("parameters", CONF_UINT, parameters), .max = 1e15, .arg = "N",
+	  .help = "of the model, for gradients and checkpoints (default: as in "
+		  "other profiles)" },
+	{ FIELD("sample_bytes", CONF_UINT, sample_bytes), .max = 1e12,
+	  .arg = "N",
+	  .help = "of a sample on the GPU (default: as in other profiles)" },
+	{ 0 },
+};
+
+/* The command, without where its output goes. */
+static char *command_of(const char *name, int argc, char **argv)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+
+	if (!f)
+		return NULL;
+	fprintf(f, "numbers of its user: %s", name);
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "-o") || !strcmp(argv[i], "--output"))
+			i++;
+		else if (strncmp(argv[i], "-o", 2) &&
+			 strncmp(argv[i], "--output=", 9))
+			fprintf(f, " %s", argv[i]);
+	}
+	return fclose(f) ? NULL : text;
+}
+
+/* "dir/nfs.yaml" -> "nfs" */
+static char *name_of(const char *output)
+{
+	const char *slash = output ? strrchr(output, '/') : NULL;
+	const char *base = slash ? slash + 1 : output;
+	size_t n = base ? strcspn(base, ".") : 0;
+
+	return n ? strndup(base, n) : strdup("mine");
+}
+
+static int fill_in(struct options *o, const char *name, int argc, char **argv)
+{
+	if (!o->source)
+		o->source = command_of(name, argc, argv);
+	if (!o->name)
+		o->name = name_of(o->output);
+	return o->source && o->name ? 0 : -ENOMEM;
+}
+
+/* --- storage -------------------------------------------------------------- */
+
+static void put(FILE *f, const char *key, const char *text)
+{
+	json_auto_t *j = json_bytes(text);
+
+	/* a JSON string is a YAML double-quoted one */
+	fprintf(f, "%s: ", key);
+	json_dumpf(j, f, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+	fputc('\n', f);
+}
+
+static void put_time(FILE *f, const char *key, uint64_t ns)
+{
+	char text[UNITS_TEXT];
+
+	if (ns)
+		fprintf(f, "  %s: {kind: const, value: %s}\n", key,
+			units_exact_duration(ns, text));
+}
+
+#define GIVEN "  source: as above\n  verified: false\n"
+
+static void write_storage(const struct options *o, FILE *f)
+{
+	double mb_per_s = 0;
+
+	fprintf(f, "# SPDX-License-Identifier: MIT\n");
+	put(f, "name", o->name);
+	put(f, "source", o->source);
+	if (o->bandwidth)
+		parse_bandwidth(o->bandwidth, &mb_per_s);
+	if (o->seek_ns)
+		fprintf(f, "channels:\n" GIVEN "  count: 1\n");
+	if (o->seek_ns && mb_per_s > 0)
+		fprintf(f, "  mb_per_s: %.17g\n", mb_per_s);
+	else if (mb_per_s > 0)
+		fprintf(f, "link:\n" GIVEN "  mb_per_s: %.17g\n", mb_per_s);
+	if (o->iops > 0)
+		fprintf(f, "iops:\n" GIVEN "  per_s: %.17g\n", o->iops);
+	if (o->open_latency_ns)
+		fprintf(f, "open:\n" GIVEN);
+	put_time(f, "latency", o->open_latency_ns);
+	fprintf(f, "read:\n" GIVEN);
+	put_time(f, "latency", o->read_latency_ns);
+	put_time(f, "seek", o->seek_ns);
+}
+
+static int make_storage(const struct options *o, struct err *err)
+{
+	struct storage_profile *p = NULL;
+	_cleanup_free_ char *yaml = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&yaml, &n);
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	write_storage(o, f);
+	if (fclose(f))
+		return -ENOMEM;
+	/* what is written reads back */
+	r = storage_profile_parse(yaml, n, o->name, &p, err);
+	storage_profile_free(p);
+	return r < 0 ? r : profile_tool_save(yaml, n, o->output, err);
+}
+
+static int new_storage(int argc, char **argv)
+{
+	static const struct cli_program program = {
+		.name = "gpemu-profile new storage",
+		.summary = "Write a storage profile from the numbers that you "
+			   "know of a device. What is not given costs "
+			   "nothing.",
+		.fields = storage_fields,
+	};
+	struct options o = { 0 };
+	struct err err = { 0 };
+	bool given;
+	int r;
+
+	cli_parse(&program, argc, argv, &o, NULL);
+	given = o.read_latency_ns || o.bandwidth || o.iops > 0 || o.seek_ns ||
+		o.open_latency_ns;
+	r = given ? fill_in(&o, program.name, argc, argv) : 0;
+	if (given && r == 0)
+		r = make_storage(&o, &err);
+	if (!given)
+		fprintf(stderr,
+			"%s: give at least one of --read-latency, --bandwidth, "
+			"--iops, --open-latency, --seek\n",
+			program.name);
+	conf_free(storage_fields, &o);
+	return !given  ? EXIT_STATUS_USAGE
+	       : r < 0 ? cli_fail(r, &err)
+		       : EXIT_STATUS_DONE;
+}
+
+/* --- gpu ------------------------------------------------------------------ */
+
+static int make_gpu(const struct options *o, struct err *err)
+{
+	const struct gpu_rate rate = { .name = o->name,
+				       .source = o->source,
+				       .model = o->model,
+				       .samples_per_s = o->rate,
+				       .batch = o->batch,
+				       .precision = o->precision,
+				       .memory_bytes = o->memory,
+				       .parameters = o->parameters,
+				       .sample_bytes = o->sample_bytes };
+	struct gpu_profile p;
+	int r = gpu_profile_from_rate(&rate, &p, err);
+
+	if (r == 0)
+		r = profile_tool_write(&p, o->output, err);
+	gpu_profile_free(&p);
+	return r;
+}
+
+static int new_gpu(int argc, char **argv)
+{
+	static const struct cli_program program = {
+		.name = "gpemu-profile new gpu",
+		.summary = "Write a GPU profile from the rate at which a GPU "
+			   "trains a model.",
+		.fields = gpu_fields,
+	};
+	struct options o = { 0 };
+	struct err err = { 0 };
+	bool given;
+	int r;
+
+	cli_parse(&program, argc, argv, &o, NULL);
+	given = o.model && o.rate > 0;
+	r = given ? fill_in(&o, program.name, argc, argv) : 0;
+	if (given && r == 0)
+		r = make_gpu(&o, &err);
+	if (!given)
+		fprintf(stderr, "%s: --model NAME and --rate N are required\n",
+			program.name);
+	conf_free(gpu_fields, &o);
+	return !given  ? EXIT_STATUS_USAGE
+	       : r < 0 ? cli_fail(r, &err)
+		       : EXIT_STATUS_DONE;
+}
+
+int profile_tool_new(int argc, char **argv)
+{
+	static const struct cli_command kinds[] = {
+		{ "storage", "a device: latency, bandwidth, seek",
+		  new_storage },
+		{ "gpu", "a GPU: a model, and its samples per s", new_gpu },
+		{ 0 },
+	};
+
+	return cli_dispatch("gpemu-profile new",
+			    "Write a profile from the numbers that you know.",
+			    kinds, argc, argv);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* The samples of a dataset by group, for orders. */
+#ifndef GPEMU_LOADER_ORDER_GROUPS_H
+#define GPEMU_LOADER_ORDER_GROUPS_H
+
+#include "loader/order/order.h"
+
+struct groups {
+	uint32_t n;
+	size_t *first;	  /* n + 1: start of each in `sample` */
+	uint32_t *sample; /* grouped; those of a group ascend */
+	uint32_t *turn; /* n: the groups, 0 to n - 1; an order shuffles them */
+};
+
+/* Without groups each sample is one. -ENOMEM. groups_fini, failed or not. */
+int groups_init(struct groups *g, const struct order_input *in);
+void groups_fini(struct groups *g);
+
+#endif
