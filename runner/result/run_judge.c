@@ -77,6 +77,7 @@ bool judge_ask(struct judge *j, size_t point)
 			return false;
 	j->point = point;
 	j->disturbed = false;
+	j->vain = false;
 	j->n_found = 0;
 	return true;
 }
@@ -90,7 +91,8 @@ static char *place(const struct judge *j)
 	const char *between = "";
 
 	for (size_t a = 0; f && a < j->w->n_axes; a++)
-		if (j->depends[a] && j->w->axes[a].n_points > 1) {
+		if (j->depends[a] && j->w->axes[a].n_points > 1 &&
+		    (int)a != workload_null_axis(j->w)) {
 			fprintf(f, "%s%s", between,
 				workload_at(j->w, j->point, a)->label);
 			between = ", ";
@@ -107,6 +109,10 @@ int judge_value(struct judge *j, size_t point, const struct metric *m,
 {
 	size_t at = result_place(j->res, m);
 
+	if (j->null)
+		point = workload_null_point(j->w, point);
+	if (point == WORKLOAD_NO_POINT)
+		return -ENOENT;
 	*ret = *result_value(j->res, point, j->repetition, at);
 	if (isnan(*ret))
 		return -ENOENT;
@@ -202,6 +208,19 @@ void judge_decide(struct judge *j, struct decision *ret,
 	set_interval(j, ret);
 }
 
+void judge_null(struct judge *j, decide_fn decide, void *ctx)
+{
+	bool disturbed = j->disturbed;
+	struct decision d = { 0 };
+
+	if (!evidence_reproduces(j->kind) || workload_null_axis(j->w) < 0)
+		return;
+	j->null = true;
+	j->vain = decide(j, ctx, &d) == 0 && d.state == VERDICT_PASS;
+	j->null = false;
+	j->disturbed = disturbed;
+}
+
 /* --- verdicts --------------------------------------------------------- */
 
 /* "17.1 to 17.9", or "difference 1.2 to 1.4"; empty of one repetition. */
@@ -241,6 +260,8 @@ static char *note(const struct judge *j, const struct decision *d,
 				  d->needed);
 	if (state == VERDICT_NOT_REPRODUCED)
 		return strdup(j->reason);
+	if (state == VERDICT_PASS && j->vain)
+		return strdup("passes without the effect, too");
 	return strdup("");
 }
 
@@ -259,6 +280,8 @@ int judge_add(struct judge *j, const char *check, const struct decision *d,
 	struct verdicts *v = j->v;
 	struct verdict *grown = realloc(v->items, (v->n + 1) * sizeof(*grown));
 	enum verdict_state state = state_of(j, d);
+	enum evidence_kind kind =
+		state == VERDICT_PASS && j->vain ? EVIDENCE_INPUT : j->kind;
 	struct verdict *one;
 
 	if (!grown) {
@@ -276,7 +299,7 @@ int judge_add(struct judge *j, const char *check, const struct decision *d,
 				 .wanted = f.wanted,
 				 .interval = interval_text(d),
 				 .note = note(j, d, state),
-				 .kind = j->kind,
+				 .kind = kind,
 				 .state = state,
 				 .n = d ? d->n : 0,
 				 .low = d && d->n > 1 ? d->interval.low : NAN,

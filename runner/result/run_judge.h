@@ -19,6 +19,8 @@ struct judge {
 	bool *depends;		 /* by axis */
 	size_t point, repetition;
 	bool disturbed; /* the run of a value since judge_ask was */
+	bool null;	/* values are those without the effect */
+	bool vain;	/* the check holds without the effect, too */
 	/* the sides in each repetition that has all their values */
 	struct expr_result *found;
 	size_t n_found;
@@ -57,6 +59,14 @@ void decision_add(struct decision *d, const double *margin, size_t n,
  * sides the first is ours, of more the second. n_found > 0. */
 void judge_decide(struct judge *j, struct decision *ret,
 		  struct expr_result *ret_mean);
+
+/* Decide the check at the judge's point. Negative: it cannot be decided. */
+typedef int (*decide_fn)(struct judge *j, void *ctx, struct decision *ret);
+/*
+ * Decide a check without the effect (`null` of the workload), if it is of a
+ * kind that reproduces. One that holds there, too, becomes of kind input.
+ */
+void judge_null(struct judge *j, decide_fn decide, void *ctx);
 
 /* The result in three texts, which the verdict takes over; NULL: no memory. */
 struct found {

@@ -130,7 +130,7 @@ static int decide_sides(struct judge *j, void *ctx, struct decision *ret)
 static int judge_point(struct judge *j, const struct expect *e,
 		       const char *check)
 {
-	struct sides s = { .e = e };
+	struct sides s = { .e = e }, null = { .e = e };
 	struct decision d = { 0 };
 
 	switch (decide_sides(j, &s, &d)) {
@@ -143,6 +143,7 @@ static int judge_point(struct judge *j, const struct expect *e,
 					 strdup("the result is not a number"));
 	default: return -ENOMEM;
 	}
+	judge_null(j, decide_sides, &null);
 	return judge_add(j, check, &d, sides_found(&s.mean));
 }
 

@@ -41,7 +41,7 @@ static int judge_near(struct judge *j, const struct published *p,
 		      const struct metric *m, const char *check)
 {
 	char ours[RESULT_TEXT], theirs[RESULT_TEXT], slack[RESULT_TEXT];
-	struct near n = { .m = m, .tolerance = p->tolerance.value };
+	struct near n = { .m = m, .tolerance = p->tolerance.value }, null;
 	struct decision d = { 0 };
 	int digits;
 
@@ -52,6 +52,8 @@ static int judge_near(struct judge *j, const struct published *p,
 	if (decide_near(j, &n, &d) < 0)
 		return judge_add_missing(j, check,
 					 judge_text("no value of %s", m->name));
+	null = n;
+	judge_null(j, decide_near, &null);
 	digits = verdict_digits(&n.mean);
 	result_digits(ours, sizeof(ours), n.mean.side[0], digits);
 	result_digits(theirs, sizeof(theirs), n.wanted, digits);

@@ -272,10 +272,20 @@ static bool axis_sets(const struct axis *axis, const struct setting *s)
 	return false;
 }
 
-/* Two axes must not set the same key: one would hide the other. */
+/* Is it the axis that leaves the effect out? */
+static bool is_null(const struct workload *w, const struct axis *axis)
+{
+	return w->null && w->null->kind == CONF_KIND_MAPPING && w->null->n &&
+	       !strcmp(w->null->items[0]->key, axis->name);
+}
+
+/* Two axes must not set the same key: one would hide the other. Where the
+ * effect is left out, what causes it is meant to be hidden. */
 static int check_overlap(const struct workload *w, const struct axis *axis,
 			 const struct conf_node *node, struct err *err)
 {
+	if (is_null(w, axis))
+		return 0;
 	for (const struct axis *a = w->axes; a < axis; a++)
 		for (size_t i = 0; i < axis->n_points; i++)
 			for (size_t k = 0; k < axis->points[i].n_settings; k++)

@@ -282,6 +282,32 @@ static int idle_value(void *ctx, const struct expr_ref *ref, size_t i,
 	return r;
 }
 
+/* arbitrary: a wider tolerance also holds for half of the value */
+static const double widest = 0.5;
+
+/* Is the tolerance at a point too wide to reproduce a number? */
+static bool is_wide(const struct check *c, size_t point)
+{
+	const struct tolerance *t = c->published ? &c->published->tolerance
+						 : NULL;
+	struct idle idle = { c->w, point };
+	struct expr_result res;
+	const char *missing;
+	double v;
+
+	if (t)
+		return published_at(c->w, c->published, point, &v) == 0 &&
+		       t->value > widest * (t->relative ? 1 : fabs(v));
+	if (!workload_matches(c->w, point, c->expect->where) ||
+	    expr_eval(c->expect->expr, idle_value, &idle, &res, &missing) < 0)
+		return false;
+	for (size_t i = 1; i < res.n_sides; i++)
+		if (res.slack[i] >
+		    widest * fmax(fabs(res.side[i - 1]), fabs(res.side[i])))
+			return true;
+	return false;
+}
+
 static bool holds_idle(const struct check *c, size_t point)
 {
 	struct idle idle = { c->w, point };
@@ -344,6 +370,26 @@ static int check_fit(const struct check *c, struct err *err)
 	return r == 0 ? check_compared(c, fitted, err) : r;
 }
 
+/* The tolerance of what is reproduced is half of the value at most. */
+static int check_width(const struct check *c, struct err *err)
+{
+	char label[80];
+	const struct conf_node *node =
+		conf_node_get(c->node, c->published ? "tolerance" : "that");
+
+	for (size_t i = 0; i < c->w->n_points; i++) {
+		if (!evidence_reproduces(c->ev->kind) || !is_wide(c, i))
+			continue;
+		workload_label(c->w, i, label, sizeof(label));
+		return conf_node_error(node, c->w->path, err,
+				       "%s: the tolerance is more than half of "
+				       "the published value: judge a bound, of "
+				       "kind 'order'",
+				       label);
+	}
+	return 0;
+}
+
 /* --- all -------------------------------------------------------------- */
 
 static int check_one(const struct check *c, struct err *err)
@@ -354,7 +400,9 @@ static int check_one(const struct check *c, struct err *err)
 		r = check_claim(c, err);
 	if (r == 0)
 		r = check_fit(c, err);
-	return r == 0 ? check_idle(c, err) : r;
+	if (r == 0)
+		r = check_idle(c, err);
+	return r == 0 ? check_width(c, err) : r;
 }
 
 /* Values that are only drawn have no verdict, so no kind. */

@@ -152,10 +152,33 @@ bool workload_row_matches(const struct workload *w, const uint32_t *row,
 	return true;
 }
 
+int workload_null_axis(const struct workload *w)
+{
+	return w->null ? workload_axis(w, w->null->items[0]->key) : -ENOENT;
+}
+
+size_t workload_null_point(const struct workload *w, size_t point)
+{
+	int axis = workload_null_axis(w);
+
+	if (axis < 0)
+		return WORKLOAD_NO_POINT;
+	return workload_move(
+		w, point, (size_t)axis,
+		(size_t)workload_find_label(w, (size_t)axis,
+					    w->null->items[0]->value));
+}
+
 bool workload_matches(const struct workload *w, size_t point,
 		      const struct conf_node *where)
 {
-	return workload_row_matches(w, workload_row(w, point), where);
+	const uint32_t *row = workload_row(w, point);
+
+	if (w->null &&
+	    !(where && conf_node_get(where, w->null->items[0]->key)) &&
+	    workload_row_matches(w, row, w->null))
+		return false;
+	return workload_row_matches(w, row, where);
 }
 
 static int check_label(const struct workload *w, size_t axis,

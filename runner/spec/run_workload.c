@@ -131,6 +131,7 @@ static const struct conf_field fields[] = {
 	  .fields = rules_fields },
 	{ "kind", CONF_STRING, offsetof(struct workload, kind_text) },
 	{ "fitted", CONF_TREE, offsetof(struct workload, fitted) },
+	{ "null", CONF_TREE, offsetof(struct workload, null) },
 	{ "expect", CONF_LIST, offsetof(struct workload, expects),
 	  .item = CONF_RECORD, .fields = expect_fields,
 	  .item_size = sizeof(struct expect) },
@@ -208,6 +209,19 @@ static int check_sample(struct workload *w, struct err *err)
 	return 0;
 }
 
+static int check_null(const struct workload *w, struct err *err)
+{
+	const struct conf_node *node = conf_node_get(w->root, "null");
+
+	if (!node)
+		return 0;
+	if (node->kind == CONF_KIND_MAPPING && node->n == 1)
+		return workload_check_where(w, node, false, err);
+	return conf_node_error(node, w->path, err,
+			       "null is {AXIS: LABEL}: where the effect is "
+			       "left out");
+}
+
 static int check_columns(const struct workload *w, struct err *err)
 {
 	const struct conf_node *node = conf_node_get(w->root, "columns");
@@ -255,7 +269,8 @@ static int check_plot(const struct workload *w, const struct plot *p,
 	for (size_t i = 0; i < w->n_axes; i++) {
 		const struct axis *a = &w->axes[i];
 
-		if (a->n_points > 1 && strcmp(a->name, p->x) &&
+		if (a->n_points > 1 && (int)i != workload_null_axis(w) &&
+		    strcmp(a->name, p->x) &&
 		    (!p->series || strcmp(a->name, p->series)) &&
 		    !(p->where && conf_node_get(p->where, a->name)))
 			return conf_node_error(node, w->path, err,
@@ -314,6 +329,8 @@ static int finish(struct workload *w, struct err *err)
 		r = workload_expand_ranges(w, err);
 	if (r == 0)
 		r = workload_parse_axes(w, err);
+	if (r == 0)
+		r = check_null(w, err);
 	if (r == 0)
 		r = workload_make_points(w, err);
 	if (r == 0)

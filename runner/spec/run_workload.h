@@ -39,6 +39,7 @@
  *	columns: [seconds, hit_ratio]   of the table
  *	plot: [{x: fs.cache_size, y: hit_ratio, series: fs.cache_policy}]
  *	rules: {au: 90%}                       run_rules.h
+ *	null: {rig: "null"}                    where the effect is left out
  *	kind: self                             default, run_evidence.h
  *	expect: [{that: hit_ratio > 10}]       run_expect.h
  *	published: {paper: {...}}
@@ -170,6 +171,7 @@ struct workload {
 	struct conf_list plots;		  /* struct plot */
 	char *kind_text;	    /* of expectations without one, or NULL */
 	struct conf_node *fitted;   /* of calibrated checks without one */
+	struct conf_node *null;	    /* {axis: label}: without the effect */
 	struct conf_list expects;   /* struct expect, run_expect.h */
 	struct conf_list published; /* struct published */
 	struct conf_list excludes;  /* struct conf_node *: {axis: label or
@@ -254,9 +256,13 @@ bool workload_row_matches(const struct workload *w, const uint32_t *row,
 size_t workload_move(const struct workload *w, size_t point, size_t axis,
 		     size_t value);
 /* Does `where` ({axis: label or list of labels}; NULL: any) select the point?
- */
+ * One without the effect (`null`) only if it names that axis. */
 bool workload_matches(const struct workload *w, size_t point,
 		      const struct conf_node *where);
+/* The axis that has points without the effect; -ENOENT: none. */
+int workload_null_axis(const struct workload *w);
+/* `point`, but without the effect; WORKLOAD_NO_POINT: it does not run. */
+size_t workload_null_point(const struct workload *w, size_t point);
 /* Is `label` the label, or in the list, that `node` is? */
 bool workload_is_one_of(const struct conf_node *node, const char *label);
 /* -EINVAL with its position if it has an unknown name or an empty list. */

@@ -58,6 +58,30 @@ static void errors_say_where(void **state)
 		  "w.yaml:9:3: 10%, 40%, slow: the tolerance includes 0: a rig "
 		  "that always says 0 would reproduce it. Judge a bound, of "
 		  "kind 'order'" },
+		/* too wide */
+		{ SERIES("kind: prediction, tolerance: 0.6"),
+		  "w.yaml:7:35: 10%, 20%, slow: the tolerance is more than "
+		  "half of the published value: judge a bound, of kind "
+		  "'order'" },
+		{ SERIES("kind: calibrated, fitted: a, tolerance: 51%"),
+		  "w.yaml:7:46: 10%, 20%, slow: the tolerance is more than "
+		  "half of the published value: judge a bound, of kind "
+		  "'order'" },
+		{ SERIES("rank: 1, kind: order") "expect:\n- {that: au == "
+						 "published.p +- 0.6, kind: "
+						 "prediction}\n",
+		  "w.yaml:9:10: 10%, 20%, slow: the tolerance is more than "
+		  "half of the published value: judge a bound, of kind "
+		  "'order'" },
+		/* where the effect is left out */
+		{ AXES "null: slow\n",
+		  "w.yaml:5:7: null is {AXIS: LABEL}: where the effect is "
+		  "left out" },
+		{ AXES "null: {n: slow, fs.a: 10%}\n",
+		  "w.yaml:5:7: null is {AXIS: LABEL}: where the effect is "
+		  "left out" },
+		{ AXES "null: {n: fast}\n",
+		  "w.yaml:5:11: not a value of axis 'n'" },
 		{ SERIES("rank: 1") "expect:\n- {that: au < published.p, kind: "
 				    "prediction}\n",
 		  "w.yaml:9:34: calibrated and prediction compare with "
@@ -152,6 +176,9 @@ static void each_check_has_a_kind(void **state)
 		/* of what is published, with a tolerance */
 		{ SERIES("") "expect: [{that: au == published.p +- 5%, kind: "
 			     "prediction, reason: no}]\n",
+		  EVIDENCE_PREDICTION },
+		{ SERIES("") "expect: [{that: au == published.p +- 50%, kind: "
+			     "prediction}]\n",
 		  EVIDENCE_PREDICTION },
 		/* fitted elsewhere, or at other points */
 		{ SERIES("") "expect: [{that: au == published.p +- 5%, kind: "

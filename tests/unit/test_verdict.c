@@ -386,6 +386,59 @@ static void no_number_decides_nothing(void **state)
 }
 
 /* The interval of the table, which from nine values on is not their range. */
+#define NULL_SERIES(value, tail)                                              \
+	HEAD "null: {exec.b: 2}\npublished: {p: {source: s, metric: "         \
+	     "seconds, along: exec.a, values: {2: " value "}, tolerance: 1, " \
+	     "kind: prediction" tail "}}\n"
+
+/* At exec.a 2 ours is 21, and 22 without the effect. */
+static void what_passes_without_the_effect_is_input(void **state)
+{
+	static const struct {
+		const char *yaml;
+		enum evidence_kind kind;
+		enum verdict_state state;
+		const char *note;
+	} all[] = {
+		{ NULL_SERIES("20.5", ""), EVIDENCE_PREDICTION, VERDICT_PASS,
+		  "" },
+		{ NULL_SERIES("21.5", ""), EVIDENCE_INPUT, VERDICT_PASS,
+		  "passes without the effect, too" },
+		{ NULL_SERIES("22.5", ""), EVIDENCE_PREDICTION, VERDICT_FAIL,
+		  "" },
+		{ NULL_SERIES("22.5", ", reason: why"), EVIDENCE_PREDICTION,
+		  VERDICT_NOT_REPRODUCED, "why" },
+		{ NULL_SERIES("21.5", "") "exclude: [{exec.a: 2, exec.b: 2}]\n",
+		  EVIDENCE_PREDICTION, VERDICT_PASS, "" },
+		{ HEAD "null: {exec.b: 2}\npublished: {p: {source: s, metric: "
+		       "seconds, along: exec.a, values: {2: 21.5}}}\n"
+		       "expect: [{that: seconds == published.p +- 1, kind: "
+		       "prediction, where: {exec.a: 2}}]\n",
+		  EVIDENCE_INPUT, VERDICT_PASS,
+		  "passes without the effect, too" },
+	};
+	struct bench b;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		judge(&b, all[i].yaml, 0, NULL);
+		assert_int_equal(b.v.n, 1);
+		assert_string_equal(b.v.items[0].at, "2");
+		assert_int_equal(b.v.items[0].kind, all[i].kind);
+		assert_int_equal(b.v.items[0].state, all[i].state);
+		assert_string_equal(b.v.items[0].note, all[i].note);
+		done(&b);
+	}
+	/* others judge the points without it only if they name the axis */
+	judge(&b,
+	      HEAD "null: {exec.b: 2}\nkind: self\n"
+		   "expect: [{that: seconds < 99}, {that: seconds < 99, "
+		   "where: {exec.b: [1, 2]}}]\n",
+	      0, NULL);
+	assert_int_equal(b.v.n, 3 + 6);
+	done(&b);
+}
+
 static void a_plot_shows_the_interval(void **state)
 {
 	static const char yaml[] = HEAD
@@ -445,6 +498,7 @@ int main(void)
 		cmocka_unit_test(a_contradiction_is_no_pass),
 		cmocka_unit_test(a_disturbed_run_decides_nothing),
 		cmocka_unit_test(no_number_decides_nothing),
+		cmocka_unit_test(what_passes_without_the_effect_is_input),
 		cmocka_unit_test(a_plot_shows_the_interval),
 		cmocka_unit_test(kinds_are_counted),
 	};
