@@ -111,6 +111,16 @@ static const struct conf_field iops_fields[] = {
 	CHUNK("slot", iops.slot_bytes),
 	{ 0 },
 };
+static const struct conf_field quota_fields[] = {
+	SOURCED(struct storage_profile, quota.),
+	{ "window", CONF_DURATION,
+	  offsetof(struct storage_profile, quota.window_ns), .required = true,
+	  .min = 1e3, .max = DIST_MAX_NS },
+	{ "per_s", CONF_DOUBLE, offsetof(struct storage_profile, quota.per_s),
+	  .min = 0, .max = 1e9 },
+	RATE(struct storage_profile, quota.mb_per_s),
+	{ 0 },
+};
 static const struct conf_field random_read_fields[] = {
 	{ "size", CONF_SIZE, offsetof(struct storage_measured, bytes),
 	  .required = true, .min = 512, .max = 1048576 },
@@ -134,6 +144,7 @@ static const struct conf_field fields[] = {
 	{ "channels", CONF_RECORD, 0, .fields = channels_fields },
 	{ "link", CONF_RECORD, 0, .fields = link_fields },
 	{ "iops", CONF_RECORD, 0, .fields = iops_fields },
+	{ "quota", CONF_RECORD, 0, .fields = quota_fields },
 	CLASS("open", STORAGE_OPEN),
 	CLASS("lookup", STORAGE_LOOKUP),
 	CLASS("readdir", STORAGE_READDIR),

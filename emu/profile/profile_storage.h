@@ -3,7 +3,7 @@
  * A storage profile: latency of each class of operation, concurrency,
  * bandwidth.
  *
- *	issue = max(arrival, next IOPS slot)
+ *	issue = max(arrival, the window whose quota has room, next IOPS slot)
  *	start = max(issue, the earliest free of the channels)
  *	busy  = start + seek + occupancy + bytes / channel bandwidth
  *	done  = max(busy, busy on the link they all share) + latency
@@ -90,6 +90,16 @@ struct storage_profile {
 		/* a longer read takes one slot more for each; 0: one slot */
 		uint64_t slot_bytes;
 	} iops;
+	/* Caps as cgroups and clouds count them: so much in each window of
+	 * time, as fast as the device can; what comes later waits for the next
+	 * window. Means over time; 0: no cap. */
+	struct {
+		char *source;
+		bool verified;
+		uint64_t window_ns;
+		double per_s;	 /* slots */
+		double mb_per_s; /* 10^6 bytes */
+	} quota;
 	struct storage_class op[STORAGE_N_OPS];
 	/* not used by the model: measurements to which it was fitted, for
 	 * gpemu-fs --selftest */

@@ -22,6 +22,10 @@ struct fit_text {
  *			to 1 MiB; `stripe` if 16 MiB are faster than that
  *	link		the most that all reads had together
  *	iops		the most 4 KiB reads per second, at any depth
+ *	quota		if several depths have the same rate, and most of their
+ *			reads take far less than depth / rate: what passes, and
+ *			after how long the others do. Then iops and link are
+ *			what passes within a window, depth / median
  *
  * If reads that continue the previous one take less than a third of random
  * ones, as on a disk, the difference is a `seek`, one channel serves all, and

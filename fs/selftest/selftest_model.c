@@ -74,6 +74,11 @@ double model_rate(const struct storage_profile *p,
 	n = slots(p, load);
 	if (p->iops.per_s > 0 && n > 0)
 		least = p->iops.per_s / n;
+	n = (double)c->slots;
+	if (p->quota.per_s > 0 && n > 0)
+		least = fmin(least, p->quota.per_s / n);
+	if (p->quota.mb_per_s > 0 && bytes > 0)
+		least = fmin(least, 1e9 / stream_ns(bytes, p->quota.mb_per_s));
 	if (p->link.mb_per_s > 0 && bytes > 0)
 		least = fmin(least, 1e9 / stream_ns(bytes, p->link.mb_per_s));
 	stripe = (double)p->channels.stripe_bytes;
