@@ -29,7 +29,8 @@
 #define WAITS 3.
 /* The same rate: capped. Arbitrary: the noise of a good measurement. */
 #define SAME .95
-enum { CAPPED_DEPTHS = 3 };
+#define NEAR .9
+enum { CAPPED = 3 };
 
 /* --- the parameters ------------------------------------------------------- */
 
@@ -126,30 +127,55 @@ static double window_of(const struct point *p)
 	return w;
 }
 
-/* Is there a quota? Of small reads, some depths in which they wait for it. */
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The middle of those rates that are SAME as it; 0: too few are. */
+static double usual(double *rate, size_t n)
+{
+	size_t same = 0;
+
+	qsort(rate, n, sizeof(*rate), compare);
+	for (size_t i = 0; i < n; i++)
+		same += rate[i] > SAME * rate[n / 2] &&
+			rate[i] < rate[n / 2] / SAME;
+	return same >= CAPPED ? rate[n / 2] : 0;
+}
+
+/* Is there a quota? Of small reads, some depths in which they wait for it; the
+ * rate of a single point is off by a part of a window. */
 static void fit_quota(const struct points *p, struct fit *v)
 {
-	double most = 0, rate = 0, window = 0;
-	int n = 0;
+	double rate[POINTS_MAX], bytes[POINTS_MAX], most = 0, window = 0;
+	size_t n = 0, n_bytes = 0;
 
-	for (size_t i = 0; i < p->n; i++)
-		if (p->point[i].n && p->point[i].kind == POINT_RANDOM &&
-		    p->point[i].bytes == SMALL)
-			most = fmax(most, p->point[i].per_s);
 	for (size_t i = 0; i < p->n; i++) {
 		const struct point *at = &p->point[i];
 
-		if (!at->n || at->kind != POINT_RANDOM || at->bytes != SMALL ||
-		    at->depth < 4 || at->per_s < SAME * most || !waits(at))
+		if (!at->n || at->kind > POINT_SEQUENTIAL)
 			continue;
-		rate += at->per_s;
+		most = fmax(most, mb_per_s(at));
+		if (at->kind != POINT_RANDOM || at->bytes != SMALL ||
+		    at->depth < CAPPED || !waits(at))
+			continue;
+		rate[n++] = at->per_s;
 		window += window_of(at);
-		n++;
 	}
-	if (n < CAPPED_DEPTHS)
+	v->quota_per_s = n ? usual(rate, n) : 0;
+	if (v->quota_per_s <= 0)
 		return;
-	v->window_ns = window / n;
-	v->quota_per_s = rate / n;
+	v->window_ns = window / (double)n;
+	for (size_t i = 0; i < p->n; i++)
+		if (p->point[i].n && p->point[i].kind <= POINT_SEQUENTIAL &&
+		    mb_per_s(&p->point[i]) > NEAR * most)
+			bytes[n_bytes++] = mb_per_s(&p->point[i]);
+	v->quota_mb_per_s = usual(bytes, n_bytes);
+	if (v->quota_mb_per_s <= 0)
+		v->quota_mb_per_s = most;
 }
 
 static int fit(const struct points *p, struct fit *ret, struct err *err)
@@ -175,7 +201,6 @@ static int fit(const struct points *p, struct fit *ret, struct err *err)
 
 		if (!at->n || at->kind > POINT_SEQUENTIAL)
 			continue;
-		ret->quota_mb_per_s = fmax(ret->quota_mb_per_s, mb_per_s(at));
 		if (ret->window_ns > 0 && waits(at))
 			rate = rate_inside(at);
 		ret->link_mb_per_s = fmax(ret->link_mb_per_s,

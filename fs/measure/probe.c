@@ -6,9 +6,10 @@
  * was idle. The rate is that of the rest, over the time from the last of these
  * to the last of all.
  *
- * Names: the kernel remembers those that it saw, so all of them are forgotten
- * before (drop_caches), which only root may ask for. Without that, lookups,
- * opens and lists would be those of the kernel's memory: they are left out.
+ * Names: the kernel remembers those that it saw, and the blocks that they are
+ * in, so all are forgotten before (drop_caches), which only root may ask for.
+ * Without that, lookups, opens and lists would be those of the kernel's memory:
+ * they are left out.
  */
 #include "fs/measure/probe.h"
 
@@ -152,7 +153,7 @@ static int forget_names(void)
 		open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
 
 	sync();
-	return fd >= 0 && write(fd, "2", 1) == 1 ? 0 : -errno;
+	return fd >= 0 && write(fd, "3", 1) == 1 ? 0 : -errno;
 }
 
 static int look_up(const struct area *a, const char *name)
