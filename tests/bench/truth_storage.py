@@ -73,6 +73,16 @@ class Device:
             list(map(str, command)), check=True, preexec_fn=enter, **more
         )
 
+    def interrupt(self, command, seconds):
+        """Run it; SIGINT after so many seconds, if any. Did it end?"""
+        try:
+            self.run(["timeout", "--signal=INT", seconds, *command])
+        except subprocess.CalledProcessError as e:
+            if e.returncode == 124:
+                return False
+            raise
+        return True
+
 
 @contextlib.contextmanager
 def throttled(path):
@@ -113,7 +123,11 @@ def mounted(o, command, at):
         yield at
     finally:
         subprocess.run(["fusermount3", "-u", at], check=server.poll() is None)
-        server.wait()
+        try:
+            server.wait(2)
+        except subprocess.TimeoutExpired:  # another mount namespace has it
+            server.terminate()
+            server.wait()
         o.servers.remove(server.pid)
 
 
@@ -225,14 +239,16 @@ def measure_profile(d, o, work):
     """gpemu-profile measure; what a stop left is in its state file."""
     if work.profile.exists():
         return
-    d.run(
-        [BUILD / "gpemu-profile", "measure", "--storage", d.folder
-         if os.access(d.folder, os.W_OK) and o.kind in ("", "throttled", "bindfs")
-         else d.folder / "data",
-         "--space", o.data_bytes, "--seconds", o.point_seconds,
-         "--output", work.profile],
-        stdout=subprocess.DEVNULL,
+    writable = o.kind in ("", "throttled", "bindfs")
+    left = max(1, o.until - time.monotonic()) if o.until else 0
+    done = d.interrupt(
+        [BUILD / "gpemu-profile", "measure", "--storage",
+         d.folder if writable else d.folder / "data", "--space", o.data_bytes,
+         "--seconds", o.point_seconds, "--output", work.profile],
+        left,
     )
+    if not done:
+        raise TimeoutError
 
 
 # --- one device's work, which a later call continues -------------------------
@@ -243,8 +259,9 @@ class Work:
         self.state = pathlib.Path(o.work)
         self.state.mkdir(parents=True, exist_ok=True)
         self.profile = self.state / "device.yaml"
-        self.disk = pathlib.Path(o.path) / "gpemu-truth"
-        self.ram = pathlib.Path("/dev/shm/gpemu-truth")
+        name = f"gpemu-truth-{o.space}-{o.files}"
+        self.disk = pathlib.Path(o.path).resolve() / name
+        self.ram = pathlib.Path("/dev/shm") / name
         self.file = self.state / "points.json"
         self.found = json.loads(self.file.read_text()) if self.file.exists() else {}
 
@@ -330,3 +347,114 @@ def record(o, work):
             for name, _ in points()
         ],
     }
+
+
+# --- the page ----------------------------------------------------------------
+
+
+def values(point, key):
+    return [point[k][key] for k in ("before", "after", "emulated")]
+
+
+def errors(point):
+    """Of each number: its goal's name, what the device and the emulation had,
+    and the error in percent, signed: + too slow."""
+    if "seconds" in point["before"]:
+        keys = {"epoch": "seconds"}
+    else:
+        keys = {"rate": "per_s", "p50": "p50_us", "p99": "p99_us"}
+    for goal, key in keys.items():
+        before, after, emulated = values(point, key)
+        real = (before + after) / 2
+        over = real / emulated if goal == "rate" else emulated / real
+        yield goal, (before, after), emulated, 100 * (over - 1)
+
+
+def within(goal, own, emulated, error):
+    """Within the goal; or no further from the device than that from itself."""
+    return abs(error) <= GOALS[goal], min(own) <= emulated <= max(own)
+
+
+def show(value, key):
+    if key == "epoch":
+        return f"{value:.3g} s"
+    if key == "rate":
+        return f"{value:,.0f}"
+    return f"{value:.3g} us" if value < 1000 else f"{value / 1e3:.3g} ms"
+
+
+def cells(entry):
+    goal, own, emulated, error = entry
+    good, inside = within(*entry)
+    text = f"{error:+.1f} %"
+    if not good:
+        text = f"{text} (in its range)" if inside else f"**{text}**"
+    return [f"{show(own[0], goal)}, {show(own[1], goal)}", show(emulated, goal), text]
+
+
+def disturbed(point, busy):
+    return any(point[k]["others_busy"] > busy for k in ("before", "emulated", "after"))
+
+
+def table(record, busy=0.15):
+    yield ("| read | a second, twice | emulated | error | p50 | emulated | error "
+           "| p99 | emulated | error |")
+    yield "|---|" + "---:|" * 9
+    for point in record["points"]:
+        row = [point["point"] + " (disturbed)" * disturbed(point, busy)]
+        for entry in errors(point):
+            row += cells(entry)
+        yield "| " + " | ".join(row + [""] * (10 - len(row))) + " |"
+
+
+def summary(record):
+    judged = [within(*e) for p in record["points"] for e in errors(p)]
+    good = sum(g for g, _ in judged)
+    inside = sum(i and not g for g, i in judged)
+    own = [100 * abs(a / b - 1) for p in record["points"]
+           for goal, (a, b), *_ in errors(p) if goal in ("rate", "epoch")]
+    return (
+        f"{good} of {len(judged)} numbers are within the goals, {inside} more between "
+        f"the device's own two. The device's rates and epochs differ by "
+        f"{statistics.median(own):.1f} % from themselves (median; at most "
+        f"{max(own):.0f} %)."
+    )
+
+
+def series(records):
+    return [
+        (r["device"], [
+            ((p["before"]["per_s"] + p["after"]["per_s"]) / 2, p["emulated"]["per_s"])
+            for p in r["points"] if "per_s" in p["before"]
+        ])
+        for r in records
+    ]
+
+
+def page(records):
+    """The lines of the page about storage."""
+    if not records:
+        return []
+    out = [
+        "", "# Storage", "",
+        "A device, and a gpemu-fs mount of a copy in memory with the profile that",
+        "`gpemu-profile measure --storage` made of the device: the same fio with",
+        "O_DIRECT, and the same epoch of gpemu-train, names and pages forgotten before",
+        "each. The device is measured before and after the emulation: an emulation",
+        "cannot be closer to it than it is to itself. The error is that of the time,",
+        "from the mean of the two: + too slow, - too fast.", "",
+        f"Goals: reads a second and epochs {GOALS['rate']} %, p50 {GOALS['p50']} %, p99 "
+        f"{GOALS['p99']} %. Beyond them an error is",
+        "bold, or marked if the emulated number is between the device's own two.",
+        "`tests/bench/truth --storage DEVICE -o profiles/truth/NAME.json` adds a device.",
+        "", "![Real against emulated reads](figures/ground-truth-storage.svg)",
+    ]
+    for r in records:
+        out += [
+            "", f"## {r['device']}", "",
+            f"{r['date']}, {r['gpemu']}; {r['software']}; {r['host']}.",
+            summary(r), "", *table(r),
+        ]
+        if r.get("why"):
+            out += ["", r["why"]]
+    return out
