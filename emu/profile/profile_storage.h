@@ -56,6 +56,11 @@ struct storage_class {
 	uint64_t slots;		  /* of the IOPS cap that one operation takes */
 };
 
+/* How long a channel needs for so many bytes. */
+struct storage_time {
+	uint64_t bytes, ns;
+};
+
 /* Measurements of the real device: one reader at random positions. */
 struct storage_measured {
 	uint64_t bytes;	 /* of each read */
@@ -74,6 +79,11 @@ struct storage_profile {
 		/* a read is cut into pieces of so many bytes, each on its
 		 * own channel; 0: whole */
 		uint64_t stripe_bytes;
+		/* struct storage_time, ascending: measured of a read alone,
+		 * where it is not a line, and may be faster than the link.
+		 * Linear between, and from 0; at mb_per_s beyond the last.
+		 * None: bytes / mb_per_s. */
+		struct conf_list times;
 	} channels;
 	struct {
 		char *source;
@@ -105,6 +115,9 @@ struct storage_profile {
 	 * gpemu-fs --selftest */
 	struct conf_list random_reads; /* struct storage_measured */
 };
+
+/* How long a channel needs for a read, ns, besides occupancy and seek. */
+double storage_channel_ns(const struct storage_profile *p, double bytes);
 
 /* "open", "lookup", "readdir", "read". */
 const char *storage_op_name(enum storage_op op);

@@ -145,6 +145,9 @@ static void show_groups(const struct storage_profile *p, FILE *f)
 	if (p->channels.stripe_bytes)
 		fprintf(f, ", striped by %s",
 			units_human_size((double)p->channels.stripe_bytes, a));
+	if (p->channels.times.n)
+		fprintf(f, ", %zu measured times up to that",
+			p->channels.times.n);
 	fputc('\n', f);
 	show_source(f, "", p->channels.source, p->channels.verified);
 	fprintf(f, "link        ");

@@ -231,8 +231,10 @@ static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
 	const struct storage_profile *p = d->profile;
 	size_t n = p->channels.count;
 	uint64_t start = n ? MAX(issue, d->busy[0]) : issue;
-	uint64_t busy =
-		later(start + before, stream_ns(bytes, p->channels.mb_per_s));
+	double moving = storage_channel_ns(p, (double)bytes);
+	uint64_t busy = later(start + before,
+			      (uint64_t)llround(fmin(moving, (double)LAST_NS)));
+	uint64_t link, own;
 
 	if (!before && !bytes)
 		return issue;
@@ -241,9 +243,13 @@ static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
 	heap_times_down(d->busy, n, 0);
 	if (d->link_mb_per_s <= 0)
 		return busy;
-	d->link_busy = later(MAX(d->link_busy, start),
-			     stream_ns(bytes, d->link_mb_per_s));
-	return MAX(busy, later(d->link_busy, before));
+	link = MAX(d->link_busy, start);
+	own = stream_ns(bytes, d->link_mb_per_s);
+	d->link_busy = later(link, own);
+	/* measured of a read alone: it took no longer, whatever others have */
+	if (p->channels.times.n)
+		own = MIN(own, (uint64_t)moving);
+	return MAX(busy, later(link, later(own, before)));
 }
 
 /* The queue depth that an arriving operation finds, itself included. */

@@ -209,6 +209,31 @@ static void a_quota_counts_by_windows(void **state)
 	rig_free(&bytes);
 }
 
+/* A read alone takes its measured time; many have what the link has. */
+static void times_are_those_of_a_read_alone(void **state)
+{
+	struct rig r = rig_new(
+		PROFILE(", mb_per_s: 100, times: [[4K, 10us], [128K, 50us]]",
+			", mb_per_s: 1000", "", ""),
+		1);
+
+	(void)state;
+	assert_int_equal(read_at(&r, 2 * KIB, 0), 5000);
+	assert_int_equal(read_at(&r, 66 * KIB, NS_PER_S), NS_PER_S + 30000);
+	assert_int_equal(read_at(&r, 128 * KIB, 2 * NS_PER_S),
+			 2 * NS_PER_S + 50000);
+	/* beyond them at the rate, which is 10 ns a byte */
+	assert_int_equal(read_at(&r, 128 * KIB + 100, 3 * NS_PER_S),
+			 3 * NS_PER_S + 51000);
+	rig_free(&r);
+	r = rig_new(PROFILE(", times: [[128K, 50us]]", ", mb_per_s: 1000", "",
+			    ""),
+		    1);
+	assert_within(closed_loop(&r, 1000, 64, 128 * KIB), 1000 * 128 * 1024.,
+		      .01);
+	rig_free(&r);
+}
+
 static void long_reads_take_more_slots(void **state)
 {
 	struct rig r =
@@ -593,6 +618,7 @@ int main(void)
 		cmocka_unit_test(iops_cap_holds),
 		cmocka_unit_test(burst_is_earned_by_rest),
 		cmocka_unit_test(a_quota_counts_by_windows),
+		cmocka_unit_test(times_are_those_of_a_read_alone),
 		cmocka_unit_test(long_reads_take_more_slots),
 		cmocka_unit_test(bandwidths_hold),
 		cmocka_unit_test(a_limit_holds),
