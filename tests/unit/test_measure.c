@@ -120,6 +120,39 @@ static void a_disk(void **state)
 	storage_profile_free(device);
 }
 
+/* One read is faster than all together, and its time is no line. */
+static void a_curved_disk(void **state)
+{
+	struct storage_profile *device = parsed(
+		"name: d\nsource: s\n"
+		"channels: {source: s, mb_per_s: 2000, times: [[4K, 2us], "
+		"[64K, 12us], [128K, 60us], [1M, 600us]]}\n"
+		"link: {source: s, mb_per_s: 1000}\n"
+		"iops: {source: s, per_s: 100000}\n"
+		"read: {source: s, latency: {kind: uniform, min: 50us, max: "
+		"70us}}\n");
+	struct points points = measured(device);
+	struct point *lucky =
+		(struct point *)points_find(&points, POINT_RANDOM, 4 * KIB, 64);
+	struct storage_profile *p;
+
+	(void)state;
+	lucky->per_s *= 1.1;
+	p = fitted(&points);
+	assert_true(fabs(p->iops.per_s / 100000 - 1) < .02);
+	assert_int_equal(p->channels.times.n, 6);
+	for (uint64_t bytes = 4 * KIB; bytes <= MIB; bytes *= 4) {
+		const struct point *m =
+			points_find(&points, POINT_RANDOM, bytes, 1);
+		struct point s;
+
+		assert_int_equal(fit_predict(p, m, &s), 0);
+		assert_true(fabs(s.ns[POINT_P50] / m->ns[POINT_P50] - 1) < .02);
+	}
+	storage_profile_free(p);
+	storage_profile_free(device);
+}
+
 /* A cgroup's limits over a fast disk: all that a window has passes at once. */
 static void a_quota(void **state)
 {
@@ -268,6 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_server),
 		cmocka_unit_test(a_disk),
+		cmocka_unit_test(a_curved_disk),
 		cmocka_unit_test(a_quota),
 		cmocka_unit_test(the_mean_stays),
 		cmocka_unit_test(too_few_points),
