@@ -89,12 +89,36 @@ static const struct conf_field class_fields[] = {
 		key, CONF_SIZE, offsetof(struct storage_profile, member), \
 			.min = 0, .max = 1099511627776.0                  \
 	}
+static const struct conf_field time_fields[] = {
+	{ "bytes", CONF_SIZE, offsetof(struct storage_time, bytes),
+	  .required = true, .min = 1, .max = 1099511627776.0 },
+	{ "time", CONF_DURATION, offsetof(struct storage_time, ns),
+	  .required = true, .min = 0, .max = DIST_MAX_NS },
+	{ 0 },
+};
+
+static int check_channels(const void *object, struct err *err)
+{
+	const struct conf_list *l =
+		&((const struct storage_profile *)object)->channels.times;
+	const struct storage_time *v = l->items;
+
+	for (size_t i = 1; i < l->n; i++)
+		if (v[i].bytes <= v[i - 1].bytes || v[i].ns < v[i - 1].ns)
+			return err_set(err, -EINVAL,
+				       "times must ascend, in bytes and time");
+	return 0;
+}
+
 static const struct conf_field channels_fields[] = {
 	SOURCED(struct storage_profile, channels.),
 	{ "count", CONF_UINT, offsetof(struct storage_profile, channels.count),
 	  .min = 0, .max = 65536 },
 	RATE(struct storage_profile, channels.mb_per_s),
 	CHUNK("stripe", channels.stripe_bytes),
+	{ "times", CONF_LIST, offsetof(struct storage_profile, channels.times),
+	  .item = CONF_ROW, .item_size = sizeof(struct storage_time),
+	  .fields = time_fields },
 	{ 0 },
 };
 static const struct conf_field link_fields[] = {
@@ -109,6 +133,16 @@ static const struct conf_field iops_fields[] = {
 	{ "burst", CONF_UINT, offsetof(struct storage_profile, iops.burst),
 	  .min = 1, .max = 1e9 },
 	CHUNK("slot", iops.slot_bytes),
+	{ 0 },
+};
+static const struct conf_field quota_fields[] = {
+	SOURCED(struct storage_profile, quota.),
+	{ "window", CONF_DURATION,
+	  offsetof(struct storage_profile, quota.window_ns), .required = true,
+	  .min = 1e3, .max = DIST_MAX_NS },
+	{ "per_s", CONF_DOUBLE, offsetof(struct storage_profile, quota.per_s),
+	  .min = 0, .max = 1e9 },
+	RATE(struct storage_profile, quota.mb_per_s),
 	{ 0 },
 };
 static const struct conf_field random_read_fields[] = {
@@ -131,9 +165,11 @@ static const struct conf_field fields[] = {
 	  .required = true },
 	{ "notes", CONF_STRING, offsetof(struct storage_profile, notes) },
 	/* their offsets count from the whole profile */
-	{ "channels", CONF_RECORD, 0, .fields = channels_fields },
+	{ "channels", CONF_RECORD, 0, .fields = channels_fields,
+	  .check = check_channels },
 	{ "link", CONF_RECORD, 0, .fields = link_fields },
 	{ "iops", CONF_RECORD, 0, .fields = iops_fields },
+	{ "quota", CONF_RECORD, 0, .fields = quota_fields },
 	CLASS("open", STORAGE_OPEN),
 	CLASS("lookup", STORAGE_LOOKUP),
 	CLASS("readdir", STORAGE_READDIR),
@@ -223,6 +259,22 @@ double storage_reordered(const struct storage_class *c, uint64_t n)
 	return v[i - 1].share +
 	       (v[i].share - v[i - 1].share) * (double)(n - v[i - 1].in_queue) /
 		       (double)(v[i].in_queue - v[i - 1].in_queue);
+}
+
+double storage_channel_ns(const struct storage_profile *p, double bytes)
+{
+	const struct storage_time *v = p->channels.times.items;
+	double rate = p->channels.mb_per_s, at = 0, ns = 0;
+
+	for (size_t i = 0; i < p->channels.times.n; i++) {
+		double to = (double)v[i].bytes, end = (double)v[i].ns;
+
+		if (bytes <= to)
+			return ns + (end - ns) * (bytes - at) / (to - at);
+		at = to;
+		ns = end;
+	}
+	return ns + (rate > 0 ? (bytes - at) * 1000 / rate : 0);
 }
 
 json_t *storage_profile_json(const struct storage_profile *p)

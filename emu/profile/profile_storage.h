@@ -3,7 +3,7 @@
  * A storage profile: latency of each class of operation, concurrency,
  * bandwidth.
  *
- *	issue = max(arrival, next IOPS slot)
+ *	issue = max(arrival, the window whose quota has room, next IOPS slot)
  *	start = max(issue, the earliest free of the channels)
  *	busy  = start + seek + occupancy + bytes / channel bandwidth
  *	done  = max(busy, busy on the link they all share) + latency
@@ -57,6 +57,11 @@ struct storage_class {
 	uint64_t slots;		  /* of the IOPS cap that one operation takes */
 };
 
+/* How long a channel needs for so many bytes. */
+struct storage_time {
+	uint64_t bytes, ns;
+};
+
 /* Measurements of the real device: one reader at random positions. */
 struct storage_measured {
 	uint64_t bytes;	 /* of each read */
@@ -75,6 +80,11 @@ struct storage_profile {
 		/* a read is cut into pieces of so many bytes, each on its
 		 * own channel; 0: whole */
 		uint64_t stripe_bytes;
+		/* struct storage_time, ascending: measured of a read alone,
+		 * where it is not a line, and may be faster than the link.
+		 * Linear between, and from 0; at mb_per_s beyond the last.
+		 * None: bytes / mb_per_s. */
+		struct conf_list times;
 	} channels;
 	struct {
 		char *source;
@@ -91,11 +101,24 @@ struct storage_profile {
 		/* a longer read takes one slot more for each; 0: one slot */
 		uint64_t slot_bytes;
 	} iops;
+	/* Caps as cgroups and clouds count them: so much in each window of
+	 * time, as fast as the device can; what comes later waits for the next
+	 * window. Means over time; 0: no cap. */
+	struct {
+		char *source;
+		bool verified;
+		uint64_t window_ns;
+		double per_s;	 /* slots */
+		double mb_per_s; /* 10^6 bytes */
+	} quota;
 	struct storage_class op[STORAGE_N_OPS];
 	/* not used by the model: measurements to which it was fitted, for
 	 * gpemu-fs --selftest */
 	struct conf_list random_reads; /* struct storage_measured */
 };
+
+/* How long a channel needs for a read, ns, besides occupancy and seek. */
+double storage_channel_ns(const struct storage_profile *p, double bytes);
 
 /* "open", "lookup", "readdir", "read". */
 const char *storage_op_name(enum storage_op op);

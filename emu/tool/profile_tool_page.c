@@ -12,7 +12,10 @@
 static const char *const about[PROFILE_N_KINDS] = {
 	[PROFILE_GPU] = "GPUs: the cost of a training step by model and batch "
 			"size (`gpemu-train --gpu`).",
-	[PROFILE_STORAGE] = "Storage devices (`gpemu-fs --storage`).",
+	[PROFILE_STORAGE] =
+		"Storage devices (`gpemu-fs --storage`). `gpemu-profile "
+		"measure --storage` makes one of yours;\n"
+		"[ground-truth.md](ground-truth.md) has its error.",
 	[PROFILE_DATASET] = "Datasets: how many files, and how large "
 			    "(`gpemu-fs synth:NAME`, `gpemu-data make`).",
 	[PROFILE_PREP] = "Transforms on the CPU (`gpemu-train --prep "

@@ -145,6 +145,9 @@ static void show_groups(const struct storage_profile *p, FILE *f)
 	if (p->channels.stripe_bytes)
 		fprintf(f, ", striped by %s",
 			units_human_size((double)p->channels.stripe_bytes, a));
+	if (p->channels.times.n)
+		fprintf(f, ", %zu measured times up to that",
+			p->channels.times.n);
 	fputc('\n', f);
 	show_source(f, "", p->channels.source, p->channels.verified);
 	fprintf(f, "link        ");
@@ -161,6 +164,16 @@ static void show_groups(const struct storage_profile *p, FILE *f)
 			units_human_size((double)p->iops.slot_bytes, a));
 	fputc('\n', f);
 	show_source(f, "", p->iops.source, p->iops.verified);
+	if (!p->quota.window_ns)
+		return;
+	fprintf(f, "quota       in each %s: ",
+		units_human_duration((double)p->quota.window_ns, a));
+	if (p->quota.per_s > 0)
+		fprintf(f, "%g operations, ",
+			p->quota.per_s * (double)p->quota.window_ns / 1e9);
+	show_rate(f, p->quota.mb_per_s);
+	fputc('\n', f);
+	show_source(f, "", p->quota.source, p->quota.verified);
 }
 
 static int show_storage(const char *name, FILE *f, json_t **ret,

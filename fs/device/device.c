@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Four stations. Each keeps only the time until which it is busy:
+ * Five stations. Each keeps only the time until which it is busy:
  *
- *	arrival -> [ IOPS cap ] -> [ k channels ] -> [ link ] -> latency -> done
+ *	arrival -> [ quota ] -> [ IOPS cap ] -> [ k channels ] -> [ link ]
+ *		-> latency -> done
  *
+ * quota      So many operations and bytes in each window of a fixed grid. What
+ *            has no room passes at the begin of the window that has room for
+ *            its last byte, together with all others that wait for it.
  * IOPS cap   GCRA (ITU-T I.371): a theoretical arrival time advances by 1/rate
  *            for each slot, and an operation may be early by burst - 1 slots.
  *            It starts with the burst used up, so the first second of a run
@@ -44,13 +48,20 @@ enum { PIECE_SHIFT = 23 };
  * random places are often close together. */
 enum { MOVES_TO_JUDGE = 7 };
 
+/* The window that has room: one of now, or later. */
+struct window {
+	uint64_t begin;
+	double used;
+};
+
 struct device {
 	const struct storage_profile *profile;
 	struct rng rng[STORAGE_N_OPS];
 	uint64_t *busy; /* heap of `channels.count`, the earliest first */
 	uint64_t link_busy;
-	double link_mb_per_s; /* 0: no limit */
-	double next_slot;     /* GCRA's theoretical arrival time, ns */
+	double link_mb_per_s;	    /* 0: no limit */
+	struct window slots, bytes; /* of the quota */
+	double next_slot;	    /* GCRA's theoretical arrival time, ns */
 	bool started;
 	/* for devices that reorder: the time until which each of the last
 	 * operations counts in the queue depth, a quarter of the head's
@@ -143,6 +154,45 @@ uint64_t device_place(uint64_t object, uint64_t offset)
 
 /* --- stations --------------------------------------------------------- */
 
+/* When a quota of `most` in each window lets the last of `n` pass. */
+static uint64_t pass_window(struct window *w, uint64_t window_ns, double most,
+			    double n, uint64_t now)
+{
+	double over;
+
+	if (most <= 0 || n <= 0)
+		return now;
+	if (now >= w->begin && now - w->begin >= window_ns) {
+		w->begin = now - (now - w->begin) % window_ns;
+		w->used = 0;
+	}
+	w->used += n;
+	over = ceil(w->used / most) - 1;
+	if (over > 0) {
+		w->begin =
+			later(w->begin, (uint64_t)fmin(over * (double)window_ns,
+						       (double)LAST_NS));
+		w->used -= over * most;
+	}
+	return MAX(now, w->begin);
+}
+
+static uint64_t pass_quota(struct device *d, const struct storage_class *c,
+			   uint64_t bytes, uint64_t now)
+{
+	const struct storage_profile *p = d->profile;
+	uint64_t window = p->quota.window_ns, slots, moved;
+	double s = (double)window / 1e9;
+
+	if (!window)
+		return now;
+	slots = pass_window(&d->slots, window, p->quota.per_s * s,
+			    (double)c->slots, now);
+	moved = pass_window(&d->bytes, window, p->quota.mb_per_s * 1e6 * s,
+			    (double)bytes, now);
+	return MAX(slots, moved);
+}
+
 /* When the IOPS cap admits an operation of so many bytes. */
 static uint64_t pass_cap(struct device *d, const struct storage_class *c,
 			 uint64_t bytes, uint64_t now)
@@ -181,8 +231,10 @@ static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
 	const struct storage_profile *p = d->profile;
 	size_t n = p->channels.count;
 	uint64_t start = n ? MAX(issue, d->busy[0]) : issue;
-	uint64_t busy =
-		later(start + before, stream_ns(bytes, p->channels.mb_per_s));
+	double moving = storage_channel_ns(p, (double)bytes);
+	uint64_t busy = later(start + before,
+			      (uint64_t)llround(fmin(moving, (double)LAST_NS)));
+	uint64_t link, own;
 
 	if (!before && !bytes)
 		return issue;
@@ -191,9 +243,13 @@ static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
 	heap_times_down(d->busy, n, 0);
 	if (d->link_mb_per_s <= 0)
 		return busy;
-	d->link_busy = later(MAX(d->link_busy, start),
-			     stream_ns(bytes, d->link_mb_per_s));
-	return MAX(busy, later(d->link_busy, before));
+	link = MAX(d->link_busy, start);
+	own = stream_ns(bytes, d->link_mb_per_s);
+	d->link_busy = later(link, own);
+	/* measured of a read alone: it took no longer, whatever others have */
+	if (p->channels.times.n)
+		own = MIN(own, (uint64_t)moving);
+	return MAX(busy, later(link, later(own, before)));
 }
 
 /* The queue depth that an arriving operation finds, itself included. */
@@ -324,7 +380,7 @@ uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
 {
 	const struct storage_class *c = &d->profile->op[op];
 	uint64_t stripe = d->profile->channels.stripe_bytes;
-	uint64_t issue = pass_cap(d, c, bytes, now);
+	uint64_t issue = pass_cap(d, c, bytes, pass_quota(d, c, bytes, now));
 	uint64_t seek = move_head(d, op, object, offset, bytes, now);
 	uint64_t done = issue, left = bytes, moved = seek;
 

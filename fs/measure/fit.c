@@ -24,6 +24,14 @@
 /* A large read so much faster than its line is several pieces. */
 #define PIECES 1.2
 
+/* A median so much below depth / rate: the others wait for a window. Arbitrary:
+ * far from any queue, where it is about 1. */
+#define WAITS 3.
+/* The same rate: capped. Arbitrary: the noise of a good measurement. */
+#define SAME .95
+#define NEAR .85
+enum { CAPPED = 3 };
+
 /* --- the parameters ------------------------------------------------------- */
 
 struct fit {
@@ -32,7 +40,9 @@ struct fit {
 	double stream_mb_per_s;	   /* one read */
 	bool pieces;		   /* large reads are several of LINE_TO */
 	double link_mb_per_s;
-	double per_s;		       /* 4 KiB reads */
+	double per_s;	  /* 4 KiB reads */
+	double window_ns; /* of a quota, or 0 */
+	double quota_per_s, quota_mb_per_s;
 	const struct point *continued; /* if the device seeks; else NULL */
 };
 
@@ -73,6 +83,135 @@ static double line_rate(const struct points *p, enum point_kind kind)
 	return slope > 0 ? 1e3 / slope : 0;
 }
 
+/* What all in flight have, by the median: the rate within a window. */
+static double rate_inside(const struct point *p)
+{
+	return (double)p->depth * 1e9 / median(p);
+}
+
+static bool waits(const struct point *p)
+{
+	return p->per_s > 0 && median(p) > 0 &&
+	       rate_inside(p) > WAITS * p->per_s;
+}
+
+/* The measured one at or above: between two there may be a cliff. */
+static double quantile_from(const struct point *p, double q)
+{
+	int i = 0;
+
+	while (i < POINT_QUANTILES - 1 && point_quantiles[i] < q)
+		i++;
+	return p->ns[i];
+}
+
+/*
+ * In a window of w, r * w reads pass: each of `depth` slots waits once, for s,
+ * and all others take the median m, so that
+ *
+ *	depth * w = depth * s + (r * w - depth) * m
+ *
+ * s is in the middle of the longest depth / (r * w) of the reads.
+ */
+static double window_of(const struct point *p)
+{
+	enum { ROUNDS = 20 };
+	double m = median(p), depth = (double)p->depth, r = p->per_s / 1e9;
+	double w = p->ns[POINT_QUANTILES - 1], waiting;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		waiting = fmin(1, depth / (r * w));
+		w = (quantile_from(p, 1 - waiting / 2) - m) /
+		    (1 - r * m / depth);
+	}
+	return w;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The middle of those rates that are SAME as it; 0: too few are. */
+static double usual(double *rate, size_t n)
+{
+	size_t same = 0;
+
+	qsort(rate, n, sizeof(*rate), compare);
+	for (size_t i = 0; i < n; i++)
+		same += rate[i] > SAME * rate[n / 2] &&
+			rate[i] < rate[n / 2] / SAME;
+	return same >= CAPPED ? rate[n / 2] : 0;
+}
+
+/* Is there a quota? Of small reads, some depths in which they wait for it; the
+ * rate of a single point is off by a part of a window. */
+static void fit_quota(const struct points *p, struct fit *v)
+{
+	double rate[POINTS_MAX], bytes[POINTS_MAX], most = 0, window = 0;
+	size_t n = 0, n_bytes = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct point *at = &p->point[i];
+
+		if (!at->n || at->kind > POINT_SEQUENTIAL)
+			continue;
+		most = fmax(most, mb_per_s(at));
+		if (at->kind != POINT_RANDOM || at->bytes != SMALL ||
+		    at->depth < CAPPED || !waits(at))
+			continue;
+		rate[n++] = at->per_s;
+		window += window_of(at);
+	}
+	v->quota_per_s = n ? usual(rate, n) : 0;
+	if (v->quota_per_s <= 0)
+		return;
+	v->window_ns = window / (double)n;
+	for (size_t i = 0; i < p->n; i++)
+		if (p->point[i].n && p->point[i].kind <= POINT_SEQUENTIAL &&
+		    mb_per_s(&p->point[i]) > NEAR * most)
+			bytes[n_bytes++] = mb_per_s(&p->point[i]);
+	v->quota_mb_per_s = usual(bytes, n_bytes);
+	if (v->quota_mb_per_s <= 0)
+		v->quota_mb_per_s = most;
+}
+
+/* The middle of those near the most: the most alone is a lucky point. */
+static double near_most(double *rate, size_t n)
+{
+	size_t from = 0;
+
+	qsort(rate, n, sizeof(*rate), compare);
+	while (from < n && rate[from] < NEAR * rate[n - 1])
+		from++;
+	return n ? rate[(from + n) / 2] : 0;
+}
+
+/* What reads at random have together; of a disk, those that go on too. */
+static void fit_limits(const struct points *p, struct fit *v)
+{
+	double mb[POINTS_MAX], small[POINTS_MAX];
+	size_t n = 0, n_small = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct point *at = &p->point[i];
+		double rate = at->per_s;
+
+		if (!at->n || at->kind > POINT_SEQUENTIAL ||
+		    (at->kind == POINT_SEQUENTIAL && !v->continued))
+			continue;
+		if (v->window_ns > 0 && waits(at))
+			rate = rate_inside(at);
+		mb[n++] = rate * (double)at->bytes / 1e6;
+		if (at->kind == POINT_RANDOM && at->bytes == SMALL)
+			small[n_small++] = rate;
+	}
+	v->link_mb_per_s = near_most(mb, n);
+	v->per_s = near_most(small, n_small);
+}
+
 static int fit(const struct points *p, struct fit *ret, struct err *err)
 {
 	const struct point *next, *large;
@@ -89,15 +228,8 @@ static int fit(const struct points *p, struct fit *ret, struct err *err)
 	next = points_find(p, POINT_SEQUENTIAL, SMALL, 1);
 	if (next && median(ret->alone) > SEEKS * median(next))
 		ret->continued = next;
-	for (size_t i = 0; i < p->n; i++) {
-		const struct point *at = &p->point[i];
-
-		if (!at->n || at->kind > POINT_SEQUENTIAL)
-			continue;
-		ret->link_mb_per_s = fmax(ret->link_mb_per_s, mb_per_s(at));
-		if (at->kind == POINT_RANDOM && at->bytes == SMALL)
-			ret->per_s = fmax(ret->per_s, at->per_s);
-	}
+	fit_quota(p, ret);
+	fit_limits(p, ret);
 	return 0;
 }
 
@@ -106,9 +238,10 @@ static int fit(const struct points *p, struct fit *ret, struct err *err)
 /*
  * The quantiles less `less` ns, ascending. The last one is not the longest that
  * happened to come, but what gives the lines between them the mean that was
- * measured: a single slow read would weigh too much, or too little.
+ * measured: a single slow read would weigh too much, or too little. Beyond `to`
+ * they stay: the rest waited for a quota.
  */
-static void quantiles(const struct point *p, double less,
+static void quantiles(const struct point *p, double less, double to,
 		      double ret[POINT_QUANTILES])
 {
 	const int last = POINT_QUANTILES - 1;
@@ -117,11 +250,15 @@ static void quantiles(const struct point *p, double less,
 	for (int i = 0; i <= last; i++) {
 		double ns = fmin(fmax(0, p->ns[i] - less), DIST_MAX_NS);
 
+		if (i && point_quantiles[i] > to)
+			ns = 0;
 		ret[i] = i ? fmax(ret[i - 1], ns) : ns;
 		width = i ? point_quantiles[i] - point_quantiles[i - 1] : 0;
 		if (i && i < last)
 			mean += width * (ret[i - 1] + ret[i]) / 2;
 	}
+	if (to < 1)
+		return;
 	width = point_quantiles[last] - point_quantiles[last - 1];
 	ret[last] = fmax(ret[last - 1], 2 * (p->mean_ns - less - mean) / width -
 						ret[last - 1]);
@@ -129,11 +266,11 @@ static void quantiles(const struct point *p, double less,
 }
 
 static void write_time(FILE *f, const char *key, const struct point *p,
-		       double less)
+		       double less, double to)
 {
 	double ns[POINT_QUANTILES];
 
-	quantiles(p, less, ns);
+	quantiles(p, less, to, ns);
 	fprintf(f, "  %s:\n    kind: empirical\n    quantiles:\n", key);
 	for (int i = 0; i < POINT_QUANTILES; i++)
 		fprintf(f, "    - [%g, %.0fns]\n", point_quantiles[i], ns[i]);
@@ -156,6 +293,24 @@ static void write_reorder(const struct fit *v, FILE *f)
 	}
 }
 
+/* The part of the reads, one at a time, that did not wait for a quota; twice
+ * as many are left out, as windows are not exactly so. */
+static double passing(const struct fit *v)
+{
+	return v->window_ns > 0 ? 1 - 2e9 / (v->quota_per_s * v->window_ns) : 1;
+}
+
+static void write_quota(const struct fit *v, FILE *f)
+{
+	if (v->window_ns <= 0)
+		return;
+	fprintf(f,
+		"quota:\n  source: depths with the same rate, and most reads "
+		"far below depth / rate\n  verified: true\n"
+		"  window: %.0fns\n  per_s: %.5g\n  mb_per_s: %.4g\n",
+		v->window_ns, v->quota_per_s, v->quota_mb_per_s);
+}
+
 static void write_read(const struct fit *v, FILE *f)
 {
 	double bytes_ns = (double)SMALL * 1e3 / v->stream_mb_per_s;
@@ -165,11 +320,11 @@ static void write_read(const struct fit *v, FILE *f)
 		" of them)\n  verified: true\n",
 		v->alone->n);
 	if (!v->continued) {
-		write_time(f, "latency", v->alone, bytes_ns);
+		write_time(f, "latency", v->alone, bytes_ns, passing(v));
 		return;
 	}
-	write_time(f, "occupancy", v->continued, bytes_ns);
-	write_time(f, "seek", v->alone, median(v->continued));
+	write_time(f, "occupancy", v->continued, bytes_ns, passing(v));
+	write_time(f, "seek", v->alone, median(v->continued), passing(v));
 	write_reorder(v, f);
 }
 
@@ -187,7 +342,7 @@ static void write_names(const struct fit *v, enum point_kind kind,
 		" of them, names not known to the kernel\n  verified: true\n"
 		"  slots: 0\n",
 		key, at->n);
-	write_time(f, "latency", at, 0);
+	write_time(f, "latency", at, 0, 1);
 }
 
 static void write_text(FILE *f, const char *key, const char *text)
@@ -199,6 +354,39 @@ static void write_text(FILE *f, const char *key, const char *text)
 	if (j)
 		json_dumpf(j, f, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
 	fputc('\n', f);
+}
+
+/* What reads up to LINE_TO take longer than SMALL ones, by their medians. Heads
+ * that move hide it. */
+static void write_times(const struct fit *v, FILE *f)
+{
+	double first = (double)SMALL * 1e3 / v->stream_mb_per_s, last = first;
+
+	fprintf(f, "  times:\n  - [%llu, %.0fns]\n", (unsigned long long)SMALL,
+		first);
+	for (uint64_t bytes = 2 * SMALL; bytes <= LINE_TO; bytes *= 2) {
+		const struct point *at =
+			points_find(v->p, POINT_RANDOM, bytes, 1);
+
+		if (!at || (v->window_ns > 0 && median(at) > v->window_ns / 4))
+			continue;
+		last = fmax(last, first + median(at) - median(v->alone));
+		fprintf(f, "  - [%" PRIu64 ", %.0fns]\n", bytes,
+			fmin(last, DIST_MAX_NS));
+	}
+}
+
+static void write_channels(const struct fit *v, FILE *f)
+{
+	fprintf(f,
+		"channels:\n  source: one read, by size; the rate by the line "
+		"through those of 128 KiB to 1 MiB%s\n  verified: true\n"
+		"  count: %d\n  mb_per_s: %.4g\n%s",
+		v->pieces ? "; larger ones are faster, as several pieces" : "",
+		v->continued ? 1 : 0, v->stream_mb_per_s,
+		v->pieces ? "  stripe: 1M\n" : "");
+	if (!v->continued)
+		write_times(v, f);
 }
 
 int fit_write(const struct points *p, const struct fit_text *text, FILE *f,
@@ -213,15 +401,9 @@ int fit_write(const struct points *p, const struct fit_text *text, FILE *f,
 	write_text(f, "name", text->name);
 	write_text(f, "source", text->source);
 	write_text(f, "notes", text->notes);
+	write_channels(&v, f);
 	fprintf(f,
-		"channels:\n  source: the rate of one read, by the line "
-		"through those of 128 KiB to 1 MiB%s\n  verified: true\n"
-		"  count: %d\n  mb_per_s: %.4g\n%s",
-		v.pieces ? "; larger ones are faster, as several pieces" : "",
-		v.continued ? 1 : 0, v.stream_mb_per_s,
-		v.pieces ? "  stripe: 1M\n" : "");
-	fprintf(f,
-		"link:\n  source: the most that all reads had together\n"
+		"link:\n  source: what all reads had together\n"
 		"  verified: true\n  mb_per_s: %.4g\n",
 		v.link_mb_per_s);
 	if (!v.continued)
@@ -229,6 +411,7 @@ int fit_write(const struct points *p, const struct fit_text *text, FILE *f,
 			"iops:\n  source: the most 4 KiB reads a second at "
 			"any depth\n  verified: true\n  per_s: %.5g\n",
 			v.per_s);
+	write_quota(&v, f);
 	write_names(&v, POINT_OPEN, "open", f);
 	write_names(&v, POINT_LOOKUP, "lookup", f);
 	write_names(&v, POINT_READDIR, "readdir", f);

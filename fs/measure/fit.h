@@ -18,10 +18,16 @@ struct fit_text {
  * and larger ones, one at a time, nothing can be said.
  *
  *	latency		of a 4 KiB read alone, as quantiles, less the bytes
- *	channels	the rate of one read: the line through those of 128 KiB
- *			to 1 MiB; `stripe` if 16 MiB are faster than that
- *	link		the most that all reads had together
- *	iops		the most 4 KiB reads per second, at any depth
+ *	channels	what one read takes longer than one of 4 KiB, by size
+ *			up to 1 MiB; beyond, the rate of the line through those
+ *			of 128 KiB to 1 MiB; `stripe` if 16 MiB are faster
+ *	link		what all reads have together: the middle of those near
+ *			the most
+ *	iops		4 KiB reads per second: the same over depths
+ *	quota		if several depths have the same rate, and most of their
+ *			reads take far less than depth / rate: what passes, and
+ *			after how long the others do. Then iops and link are
+ *			what passes within a window, depth / median
  *
  * If reads that continue the previous one take less than a third of random
  * ones, as on a disk, the difference is a `seek`, one channel serves all, and

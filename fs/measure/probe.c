@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads: a ring with `depth` reads in flight, each replaced when it completes.
- * The first `depth` completions are warm-up; the rate is that of the rest, over
- * the time from the last of these to the last of all.
+ * The first `depth` completions are warm-up, and all in the first eighth of the
+ * time: a device with a quota in each window of time has one to spare when it
+ * was idle. The rate is that of the rest, over the time from the last of these
+ * to the last of all.
  *
- * Names: the kernel remembers those that it saw, so all of them are forgotten
- * before (drop_caches), which only root may ask for. Without that, lookups,
- * opens and lists would be those of the kernel's memory: they are left out.
+ * Names: the kernel remembers those that it saw, and the blocks that they are
+ * in, so all are forgotten before (drop_caches), which only root may ask for.
+ * Without that, lookups, opens and lists would be those of the kernel's memory:
+ * they are left out.
  */
 #include "fs/measure/probe.h"
 
@@ -33,7 +36,9 @@ struct reads {
 	uint64_t *sent; /* by slot, ns */
 	struct rng rng;
 	uint64_t next; /* of a sequential reader */
-	uint64_t n, warm_ns, last_ns;
+	uint64_t n, last_ns;
+	/* warm from this time on; when it was, and after how many (0: not) */
+	uint64_t warm_from, warm_ns, n_warm;
 	struct hist *hist;
 };
 
@@ -64,10 +69,14 @@ static int received(struct reads *s, const struct io_uring_cqe *cqe)
 		return cqe->res;
 	if ((uint64_t)cqe->res != s->point->bytes)
 		return -EIO;
-	if (++s->n == s->point->depth)
-		s->warm_ns = now;
-	if (s->n <= s->point->depth)
+	s->n++;
+	if (!s->n_warm) {
+		if (s->n >= s->point->depth && now >= s->warm_from) {
+			s->warm_ns = now;
+			s->n_warm = s->n;
+		}
 		return 0;
+	}
 	hist_add_alone(s->hist, now - s->sent[cqe->user_data], 1);
 	s->last_ns = now;
 	return 0;
@@ -81,6 +90,7 @@ static int run_reads(struct reads *s, uint64_t ns, struct stop *stop)
 	uint64_t inflight = depth;
 	int r = 0;
 
+	s->warm_from = end - ns + ns / 8;
 	for (uint64_t i = 0; i < depth; i++)
 		send_read(s, i);
 	while (inflight) {
@@ -97,8 +107,8 @@ static int run_reads(struct reads *s, uint64_t ns, struct stop *stop)
 
 			r = r < 0 ? r : received(s, cqe);
 			io_uring_cqe_seen(&s->ring, cqe);
-			if (r == 0 &&
-			    (tick_now(s->tick) < end || s->n < depth + LEAST))
+			if (r == 0 && (tick_now(s->tick) < end || !s->n_warm ||
+				       s->n < s->n_warm + LEAST))
 				send_read(s, slot);
 			else
 				inflight--;
@@ -128,7 +138,7 @@ static int probe_reads(struct reads *s, uint64_t ns, struct stop *stop,
 	free(s->buffer);
 	free(s->sent);
 	if (r == 0)
-		point_fill(p, s->hist, s->n - p->depth,
+		point_fill(p, s->hist, s->n - s->n_warm,
 			   s->last_ns - s->warm_ns);
 	return r < 0 && r != -EINTR
 		       ? err_set(err, r, "a read failed: %s", strerror(-r))
@@ -143,7 +153,7 @@ static int forget_names(void)
 		open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
 
 	sync();
-	return fd >= 0 && write(fd, "2", 1) == 1 ? 0 : -errno;
+	return fd >= 0 && write(fd, "3", 1) == 1 ? 0 : -errno;
 }
 
 static int look_up(const struct area *a, const char *name)

@@ -56,7 +56,7 @@ double model_mean_ns(const struct storage_profile *p,
 	double cap = p->iops.per_s > 0 ? 1e9 * slots(p, load) / p->iops.per_s
 				       : 0;
 	double alone = seek_ns(p, load, false) + dist_time_mean(&c->occupancy) +
-		       fmax(stream_ns(bytes, p->channels.mb_per_s),
+		       fmax(storage_channel_ns(p, bytes),
 			    stream_ns(bytes, p->link.mb_per_s)) +
 		       dist_time_mean(&c->latency);
 
@@ -74,12 +74,17 @@ double model_rate(const struct storage_profile *p,
 	n = slots(p, load);
 	if (p->iops.per_s > 0 && n > 0)
 		least = p->iops.per_s / n;
+	n = (double)c->slots;
+	if (p->quota.per_s > 0 && n > 0)
+		least = fmin(least, p->quota.per_s / n);
+	if (p->quota.mb_per_s > 0 && bytes > 0)
+		least = fmin(least, 1e9 / stream_ns(bytes, p->quota.mb_per_s));
 	if (p->link.mb_per_s > 0 && bytes > 0)
 		least = fmin(least, 1e9 / stream_ns(bytes, p->link.mb_per_s));
 	stripe = (double)p->channels.stripe_bytes;
 	pieces = stripe > 0 ? fmax(1, ceil(bytes / stripe)) : 1;
 	hold = seek_ns(p, load, true) + pieces * dist_time_mean(&c->occupancy) +
-	       stream_ns(bytes, p->channels.mb_per_s);
+	       pieces * storage_channel_ns(p, bytes / pieces);
 	if (p->channels.count && hold > 0)
 		least = fmin(least, (double)p->channels.count * 1e9 / hold);
 	return isinf(least) ? 0 : least;

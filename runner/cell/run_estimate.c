@@ -73,14 +73,17 @@ static double op_seconds(const struct storage_profile *p, enum storage_op op,
 	double busy = (head + dist_time_mean(&c->occupancy)) * 1e-9;
 	double latency = dist_time_mean(&c->latency) * 1e-9, s = 0;
 
-	if (p->channels.mb_per_s > 0)
-		busy += bytes / (p->channels.mb_per_s * 1e6);
+	busy += storage_channel_ns(p, bytes) / 1e9;
 	if (p->channels.count)
 		s = busy / (double)p->channels.count;
 	if (p->link.mb_per_s > 0)
 		s = MAX(s, bytes / (p->link.mb_per_s * 1e6));
 	if (p->iops.per_s > 0)
 		s = MAX(s, (double)MAX(c->slots, 1u) / p->iops.per_s);
+	if (p->quota.per_s > 0)
+		s = MAX(s, (double)c->slots / p->quota.per_s);
+	if (p->quota.mb_per_s > 0)
+		s = MAX(s, bytes / (p->quota.mb_per_s * 1e6));
 	return MAX(s, (busy + latency) / MAX(depth, 1));
 }
 

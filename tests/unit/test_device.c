@@ -178,6 +178,62 @@ static void burst_is_earned_by_rest(void **state)
 	rig_free(&r);
 }
 
+/* What has no room passes at the begin of the window that has. */
+static void a_quota_counts_by_windows(void **state)
+{
+	struct rig ops = rig_new(
+		PROFILE("", "", "}\nquota: " S ", window: 10ms, per_s: 300",
+			""),
+		1);
+	struct rig bytes = rig_new(
+		PROFILE("", "", "}\nquota: " S ", window: 10ms, mb_per_s: 1",
+			""),
+		1);
+	uint64_t i;
+
+	(void)state;
+	for (i = 0; i < 7; i++)
+		assert_int_equal(read_at(&ops, 1, 0), i / 3 * 10 * NS_PER_MS);
+	/* the third window has room for two; rest earns no more */
+	assert_int_equal(read_at(&ops, 1, 1000 * NS_PER_MS + 5),
+			 1000 * NS_PER_MS + 5);
+	for (i = 1; i < 4; i++)
+		assert_int_equal(read_at(&ops, 1, 1000 * NS_PER_MS + 5),
+				 i < 3 ? 1000 * NS_PER_MS + 5
+				       : 1010 * NS_PER_MS);
+	/* 10,000 bytes in each: 25,000 pass with the third */
+	assert_int_equal(read_at(&bytes, 25000, 0), 20 * NS_PER_MS);
+	assert_int_equal(read_at(&bytes, 5000, 0), 20 * NS_PER_MS);
+	assert_int_equal(read_at(&bytes, 1, 0), 30 * NS_PER_MS);
+	rig_free(&ops);
+	rig_free(&bytes);
+}
+
+/* A read alone takes its measured time; many have what the link has. */
+static void times_are_those_of_a_read_alone(void **state)
+{
+	struct rig r = rig_new(
+		PROFILE(", mb_per_s: 100, times: [[4K, 10us], [128K, 50us]]",
+			", mb_per_s: 1000", "", ""),
+		1);
+
+	(void)state;
+	assert_int_equal(read_at(&r, 2 * KIB, 0), 5000);
+	assert_int_equal(read_at(&r, 66 * KIB, NS_PER_S), NS_PER_S + 30000);
+	assert_int_equal(read_at(&r, 128 * KIB, 2 * NS_PER_S),
+			 2 * NS_PER_S + 50000);
+	/* beyond them at the rate, which is 10 ns a byte */
+	assert_int_equal(read_at(&r, 128 * KIB + 100, 3 * NS_PER_S),
+			 3 * NS_PER_S + 51000);
+	rig_free(&r);
+	r = rig_new(PROFILE(", times: [[128K, 50us]]", ", mb_per_s: 1000", "",
+			    ""),
+		    1);
+	assert_within(closed_loop(&r, 1000, 64, 128 * KIB), 1000 * 128 * 1024.,
+		      .01);
+	rig_free(&r);
+}
+
 static void long_reads_take_more_slots(void **state)
 {
 	struct rig r =
@@ -615,6 +671,8 @@ int main(void)
 		cmocka_unit_test(k_channels_are_k_times_as_fast),
 		cmocka_unit_test(iops_cap_holds),
 		cmocka_unit_test(burst_is_earned_by_rest),
+		cmocka_unit_test(a_quota_counts_by_windows),
+		cmocka_unit_test(times_are_those_of_a_read_alone),
 		cmocka_unit_test(long_reads_take_more_slots),
 		cmocka_unit_test(bandwidths_hold),
 		cmocka_unit_test(a_limit_holds),

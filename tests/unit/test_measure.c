@@ -120,6 +120,71 @@ static void a_disk(void **state)
 	storage_profile_free(device);
 }
 
+/* One read is faster than all together, and its time is no line. */
+static void a_curved_disk(void **state)
+{
+	struct storage_profile *device = parsed(
+		"name: d\nsource: s\n"
+		"channels: {source: s, mb_per_s: 2000, times: [[4K, 2us], "
+		"[64K, 12us], [128K, 60us], [1M, 600us]]}\n"
+		"link: {source: s, mb_per_s: 1000}\n"
+		"iops: {source: s, per_s: 100000}\n"
+		"read: {source: s, latency: {kind: uniform, min: 50us, max: "
+		"70us}}\n");
+	struct points points = measured(device);
+	struct point *lucky =
+		(struct point *)points_find(&points, POINT_RANDOM, 4 * KIB, 64);
+	struct storage_profile *p;
+
+	(void)state;
+	lucky->per_s *= 1.1;
+	p = fitted(&points);
+	assert_true(fabs(p->iops.per_s / 100000 - 1) < .02);
+	assert_int_equal(p->channels.times.n, 6);
+	for (uint64_t bytes = 4 * KIB; bytes <= MIB; bytes *= 4) {
+		const struct point *m =
+			points_find(&points, POINT_RANDOM, bytes, 1);
+		struct point s;
+
+		assert_int_equal(fit_predict(p, m, &s), 0);
+		assert_true(fabs(s.ns[POINT_P50] / m->ns[POINT_P50] - 1) < .02);
+	}
+	storage_profile_free(p);
+	storage_profile_free(device);
+}
+
+/* A cgroup's limits over a fast disk: all that a window has passes at once. */
+static void a_quota(void **state)
+{
+	struct storage_profile *device = parsed(
+		"name: d\nsource: s\n"
+		"channels: {source: s, mb_per_s: 2000}\n"
+		"link: {source: s, mb_per_s: 2500}\n"
+		"iops: {source: s, per_s: 120000}\n"
+		"quota: {source: s, window: 100ms, per_s: 4000, "
+		"mb_per_s: 100}\n"
+		"lookup: {source: s, latency: {kind: const, value: 3ms}, "
+		"slots: 0}\n"
+		"open: {source: s, latency: {kind: const, value: 2ms}, "
+		"slots: 0}\n"
+		"readdir: {source: s, latency: {kind: const, value: 4ms}, "
+		"slots: 0}\n"
+		"read: {source: s, latency: {kind: uniform, min: 40us, max: "
+		"60us}}\n");
+	struct points points = measured(device);
+	struct storage_profile *p = fitted(&points);
+
+	(void)state;
+	assert_true(fabs((double)p->quota.window_ns / 1e8 - 1) < .03);
+	assert_true(fabs(p->quota.per_s / 4000 - 1) < .02);
+	assert_true(fabs(p->quota.mb_per_s / 100 - 1) < .05);
+	assert_true(fabs(p->iops.per_s / 120000 - 1) < .1);
+	assert_true(fabs(p->link.mb_per_s / 2500 - 1) < .1);
+	same(p, &points, .1);
+	storage_profile_free(p);
+	storage_profile_free(device);
+}
+
 /* A slow read in a thousand moves the mean, and no read is that of the mean. */
 static void the_mean_stays(void **state)
 {
@@ -236,6 +301,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_server),
 		cmocka_unit_test(a_disk),
+		cmocka_unit_test(a_curved_disk),
+		cmocka_unit_test(a_quota),
 		cmocka_unit_test(the_mean_stays),
 		cmocka_unit_test(too_few_points),
 		cmocka_unit_test(a_state_file),
