@@ -128,6 +128,7 @@ def install() -> None:
         "memory_stats": _memory_stats,
         "memory_summary": lambda *_, **__: str(_memory_stats()),
         "set_per_process_memory_fraction": nothing,
+        "is_current_stream_capturing": lambda: False,
         "Stream": dev.Stream, "Event": dev.Event,
         "stream": _stream_context, "set_stream": _set_stream,
         "current_stream": lambda device=None: dev.state.stream,

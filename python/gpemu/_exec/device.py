@@ -33,6 +33,9 @@ class Stream:
     def query(self):
         return state.card.now() >= self.end_ns
 
+    def is_capturing(self):
+        return False
+
     def wait_event(self, event):
         self.end_ns = max(self.end_ns, event.ns or 0)
 

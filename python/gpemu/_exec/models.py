@@ -56,8 +56,15 @@ def parameters(module):
         bias = any(p.dim() == 1 and len(p) == len(head)
                    for p in found[-1:])
         counts.add(n + (_CLASSES - len(head)) * (prod(head.shape[1:]) + bias))
+    if _embeds(found):
         counts.add(n + (_TOKENS - len(heads[0])) * prod(heads[0].shape[1:]))
     return n, counts
+
+
+def _embeds(found):
+    """Is its first matrix a table of tokens? That of a CNN has 4 dimensions."""
+    first = next((p for p in found if p.dim() >= 2), None)
+    return first is not None and first.dim() == 2
 
 
 def precision_of(module, autocast, capability):
@@ -103,7 +110,7 @@ class Models:
         same = [name for name, parts in self._names.items() if parts
                 and tables[name].get("parameters") in counts]
         how = "parameters"
-        if not same and n:
+        if not same and _embeds(module.parameters()):
             same = [name for name, parts in self._names.items() if parts
                     and any(abs(tables[name].get("parameters", 0) - c)
                             < _NEAR * c for c in counts)]

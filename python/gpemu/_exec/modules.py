@@ -6,6 +6,7 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 import torch
+from torch.nn.modules.loss import _Loss
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from torch.utils.flop_counter import flop_registry
@@ -94,6 +95,11 @@ class Modules:
         with _raw():
             first = next(module.parameters(), None)
             ours = first is not None and first.is_meta
+            loss = not ours and isinstance(module, _Loss) and \
+                isinstance(args[0] if args else None, torch.Tensor) and \
+                args[0].is_meta
+        if loss:
+            return self._loss(module, args, kwargs)
         if not ours:
             return self._original(module, *args, **kwargs)
         while isinstance(module, (torch.nn.DataParallel,
@@ -107,6 +113,18 @@ class Modules:
             if known:
                 return self._submit(module, known, known.output())
         return self._run(module, key, args, kwargs)
+
+    def _loss(self, module, args, kwargs):
+        """Takes no time of its own: the profiles have it in backward."""
+        with _raw():
+            key = (torch.is_grad_enabled(), _key(args), _key(kwargs))
+            kept = self._known.setdefault(module, {})
+            if key in kept:
+                return kept[key].output()
+        out = self._original(module, *args, **kwargs)
+        with _raw():
+            kept[key] = _Known(out, None, 0, 0)
+        return out
 
     def _to_device(self, value):
         if isinstance(value, torch.Tensor) and value.device.type == "cpu":
@@ -164,17 +182,16 @@ class Modules:
 
     def _gradients(self, module):
         found = self._filled.get(module)
-        parameters = [p for p in module.parameters() if p.requires_grad]
-        if found is None or len(found) != len(parameters):
-            found = [(p, torch.empty_like(p).detach()) for p in parameters]
-            self._filled[module] = found
+        if found is None:
+            found = self._filled[module] = [
+                (p, torch.empty_like(p).detach()) for p in module.parameters()]
         return found
 
     def backward(self):
         with _raw():
             for module, known in self._forwards:
                 for parameter, gradient in self._gradients(module):
-                    if parameter.grad is None:
+                    if parameter.requires_grad and parameter.grad is None:
                         parameter.grad = gradient
                 self._device.record.worked(*self._device.compute(
                     known.cost.backward_ns, 2 * known.launches))

@@ -41,9 +41,14 @@ class Record:
     def worked(self, begin, end):
         """The GPU, for a part of a step."""
         self._compute_ns += end - begin
+        if self._begin_ns is not None:  # idle between two parts
+            wait, copy, host = self._gap
+            self._gap = wait, copy, host + max(0, begin - self._last_ns)
         if self._begin_ns is None:
             self._begin_ns = begin
-            idle = (min(self._last_ns, begin), begin)
+            last = max(self._last_ns,
+                       self._epoch["begin_ns"] if self._epoch else 0)
+            idle = (min(last, begin), begin)
             copy = _overlap(*idle, self._copies)
             wait = min(_overlap(*idle, self._waits), begin - idle[0] - copy)
             self._gap = (wait, copy, begin - idle[0] - wait - copy)
