@@ -47,7 +47,7 @@ class Record:
         if self._begin_ns is None:
             self._begin_ns = begin
             last = max(self._last_ns,
-                       self._epoch["begin_ns"] if self._epoch else 0)
+                       self._epoch["begin_ns"] if self._epoch else begin)
             idle = (min(last, begin), begin)
             copy = _overlap(*idle, self._copies)
             wait = min(_overlap(*idle, self._waits), begin - idle[0] - copy)
