@@ -27,6 +27,8 @@ static const struct cli_command commands[] = {
 	  start },
 	{ "train", "train an emulated GPU on a dataset, and account for time",
 	  start },
+	{ "exec", "run a PyTorch script, unmodified, on an emulated GPU",
+	  start },
 	{ "data", "make, pack and describe datasets", start },
 	{ "profile", "show, check and measure profiles of devices", start },
 	{ "cachesim", "compute hit ratios of cache policies, without I/O",

@@ -331,6 +331,70 @@ GPEMU_API uint64_t gpemu_gpu_wait(struct gpemu_gpu *gpu);
 GPEMU_API int gpemu_gpu_drain(struct gpemu_gpu *gpu, struct gpemu_step *ret);
 GPEMU_API uint64_t gpemu_gpu_now_ns(const struct gpemu_gpu *gpu);
 
+/* --- the parts of a step -------------------------------------------------- */
+
+/*
+ * A GPU for a framework with a loop of its own, which queues copies, forward
+ * and backward passes one by one: what they cost by the profile, a clock, and
+ * engines that do one thing at a time. Since GPEMU_5, as all of this part.
+ */
+struct gpemu_card;
+
+/* Options as in gpemu_open: gpu, gpu_memory, time_scale, keep_awake. *ret is
+ * NULL on an error; else it is closed with gpemu_card_close. */
+GPEMU_API int gpemu_card_open(const char *const options[],
+			      struct gpemu_card **ret, char *error, size_t n);
+/* NULL is allowed. */
+GPEMU_API void gpemu_card_close(struct gpemu_card *card);
+/* The profile, as JSON with the keys of its file. Valid until it is closed. */
+GPEMU_API const char *gpemu_card_profile(const struct gpemu_card *card);
+
+struct gpemu_cost {
+	uint64_t forward_ns, backward_ns; /* backward with the loss */
+	uint64_t optimizer_ns; /* 0: not known apart, part of backward_ns */
+	uint64_t peak_bytes, persistent_bytes; /* 0: not given */
+	uint64_t extrapolated;		       /* 1: outside of the table */
+	uint64_t reserved[6];
+};
+/*
+ * A step of n_samples of the model, one of the profile's. -ENOENT: there is
+ * none; -E2BIG: out of GPU memory; -ERANGE: it was not measured, and
+ * `extrapolate` is 0. `error` may be NULL.
+ */
+GPEMU_API int gpemu_card_cost(const struct gpemu_card *card, const char *model,
+			      uint64_t n_samples, int extrapolate,
+			      struct gpemu_cost *ret, char *error, size_t n);
+/* A copy of so many bytes to or from the device. `model`: whose table counts
+ * for pageable memory; NULL: any. */
+GPEMU_API uint64_t gpemu_card_copy_ns(const struct gpemu_card *card,
+				      const char *model, uint64_t bytes,
+				      int pinned);
+
+enum {
+	GPEMU_COMPUTE = 0,
+	GPEMU_COPY_IN = 1, /* to the device */
+	GPEMU_COPY_OUT = 2,
+	GPEMU_ENGINES = 3
+};
+/*
+ * Queue work of `ns` on an engine: it begins when the engine is free, and not
+ * before after_ns. Does not wait. A stream is the chain of its ends. -EINVAL:
+ * no such engine; -ERANGE: beyond the end of time.
+ */
+GPEMU_API int gpemu_card_queue(struct gpemu_card *card, unsigned engine,
+			       uint64_t after_ns, uint64_t ns,
+			       uint64_t *ret_begin_ns, uint64_t *ret_end_ns);
+/* These two from any thread. */
+GPEMU_API uint64_t gpemu_card_now_ns(const struct gpemu_card *card);
+GPEMU_API void gpemu_card_wait(struct gpemu_card *card, uint64_t until_ns);
+
+/* Page-locked memory, which forked processes do not inherit. NULL with errno:
+ * ENOMEM, EPERM, EAGAIN: the limit (`ulimit -l`) is too low, or no memory.
+ * From any thread. */
+GPEMU_API void *gpemu_pin(size_t bytes);
+/* `bytes` as in gpemu_pin. `data` may be NULL. */
+GPEMU_API void gpemu_unpin(void *data, size_t bytes);
+
 /* --- an engine of your own ------------------------------------------------ */
 
 /*

@@ -65,6 +65,6 @@ _gpemu()
 	return 0
 }
 
-complete -o default -F _gpemu gpemu gpemu-cachesim gpemu-data gpemu-fs \
+complete -o default -F _gpemu gpemu gpemu-cachesim gpemu-data gpemu-exec gpemu-fs \
 	gpemu-gpud gpemu-k8s-plugin gpemu-prepd gpemu-profile gpemu-run \
 	gpemu-sched gpemu-slurm gpemu-smi gpemu-train

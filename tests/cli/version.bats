@@ -6,7 +6,7 @@
 	root=$BATS_TEST_DIRNAME/../..
 	release=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$root/meson.build")
 	[ -n "$release" ]
-	for program in gpemu gpemu-{fs,train,run,data,profile,cachesim,sched,prepd,gpud,smi,slurm,k8s-plugin}; do
+	for program in gpemu gpemu-{fs,train,run,data,exec,profile,cachesim,sched,prepd,gpud,smi,slurm,k8s-plugin}; do
 		[ "$program" != gpemu-k8s-plugin ] || [ -x "$bin/$program" ] ||
 			continue # it needs nghttp2
 		[[ $("$bin/$program" --version) == "gpemu $release ("*")" ]]

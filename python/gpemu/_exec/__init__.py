@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: MIT
+"""gpemu exec: a PyTorch script, unmodified, on an emulated GPU.
+
+launch   the command: options, the environment of the script
+site     what Python imports first
+finder   waits for the import of torch
+hooks    the device as PyTorch shows it; no arithmetic: its tensors are meta
+modules  forward, backward and optimiser: known shapes do not run again
+models   which model of the profile it is, and its times
+card     libgpemu's clock, engines and page-locked memory
+record   the account at the end
+"""

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""gpemu exec: set up the environment of the command and become it."""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import gpemu
+from gpemu._exec.card import Card
+
+_HERE = Path(__file__).resolve().parent
+
+
+def _arguments(words):
+    parser = argparse.ArgumentParser(
+        prog="gpemu exec", allow_abbrev=False,
+        usage="gpemu exec [options] -- COMMAND [arguments]",
+        description="Run an unmodified PyTorch script on an emulated GPU. "
+        "Nothing is computed; copies, forward and backward passes take the "
+        "time of the GPU's profile. Needs PyTorch 2.4 or later; no GPU.")
+    add = parser.add_argument
+    add("--gpu", metavar="NAME", default="v100",
+        help="GPU profile, by name or file (default v100)")
+    add("--gpus", metavar="N", type=int, default=1,
+        help="GPUs that the script sees; a process uses one (default 1)")
+    add("--model", metavar="NAME",
+        help="take the times of this model of the profile; default: the one "
+        "with the script's parameters, precision and layout")
+    add("--precision", metavar="WORD",
+        help="fp32, tf32, fp16 or bf16; default: as the script computes")
+    add("--estimate", action="store_true",
+        help="a model that the profile lacks: count operations and bytes; "
+        "the record says ESTIMATED")
+    add("--extrapolate", action="store_true",
+        help="allow batches larger than those measured")
+    add("--gpu-memory", metavar="SIZE", help="memory of the GPU, as 40GiB")
+    add("--record", metavar="FILE", help="write the record as JSON")
+    add("--time-scale", metavar="X", type=float, default=1,
+        help="wall seconds per emulated second (default 1)")
+    add("--version", action="version",
+        version=f"gpemu {gpemu.__version__} (exec)")
+    add("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    options = parser.parse_args(words)
+    if options.command[:1] == ["--"]:
+        del options.command[0]
+    if not options.command:
+        parser.error("no command: gpemu exec --gpu h100 -- python3 train.py")
+    if not 1 <= options.gpus <= 64:
+        parser.error(f"--gpus {options.gpus}: not 1 to 64")
+    return options
+
+
+def main(words=None) -> None:
+    options = _arguments(words)
+    chosen = {k: v for k, v in vars(options).items() if k != "command"}
+    try:
+        card = Card(chosen)
+        if options.model and options.model not in card.profile["models"]:
+            card.cost(options.model, 1, True)
+        card.close()
+    except gpemu.Error as error:
+        sys.exit(f"gpemu exec: {error}")
+    if chosen["record"]:
+        chosen["record"] = os.path.abspath(chosen["record"])
+    if os.path.exists(chosen["gpu"]):
+        chosen["gpu"] = os.path.abspath(chosen["gpu"])
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(_HERE / "site"), str(_HERE.parents[1])]
+        + ([before] if before else []))
+    os.environ["GPEMU_EXEC"] = json.dumps(chosen)
+    if not shutil.which(options.command[0]):
+        print(f"gpemu exec: {options.command[0]}: no such command",
+              file=sys.stderr)
+        sys.exit(127)
+    sys.stdout.flush()
+    os.execvp(options.command[0], options.command)
+
+
+if __name__ == "__main__":
+    main()
