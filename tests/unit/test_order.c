@@ -156,9 +156,9 @@ static void the_same_seed_gives_the_same_order(void **state)
 
 static void random_orders_depend_on_seed_and_epoch(void **state)
 {
-	static const char *const names[] = { "shuffle", "torch", "group",
-					     "quasi_random", "weighted",
-					     "webdataset" };
+	static const char *const names[] = { "shuffle",	 "torch",
+					     "group",	 "quasi_random",
+					     "weighted", "webdataset" };
 	struct order_input one = input(42, 0, N), later = input(42, 1, N);
 	struct order_input other = input(43, 0, N);
 	uint32_t a[N], b[N];

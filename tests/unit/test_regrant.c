@@ -81,6 +81,7 @@ static void several_grants_or_none(void **state)
 				   .profile = "v100",
 				   .gpu = &gpu,
 				   .scheduler = "fair",
+				   .slicing = { .reason = "a test" },
 				   .share = { .scheduler = &scheduler_fair,
 					      .n_gpus = 2 } };
 	struct err err = { 0 };
