@@ -37,6 +37,7 @@ static void *serve(void *arg)
 	static struct gpu_profile gpu;
 	static struct server s;
 	static struct server_config c = {
+		.slicing = { .reason = "a test" },
 		.path = path,
 		.mode = 0600,
 		.max_clients = 8,
