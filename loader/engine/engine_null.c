@@ -7,5 +7,5 @@
 
 const struct engine_ops engine_null = {
 	.plugin = { .name = "null",
-		    .summary = "synthetic batches, to measure the rig itself" },
+		    .summary = "synthetic batches, to measure this machine itself" },
 };
