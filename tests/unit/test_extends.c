@@ -191,8 +191,8 @@ static void wrong_overrides_say_where(void **state)
 		const char *key, *text;
 	} bad[] = {
 		{ "repetitions=none",
-		  "repetitions=none:1:13: repetitions: 'none' is not a whole "
-		  "number, not negative" },
+		  "repetitions=none:1:13: repetitions: 'none' is not a "
+		  "non-negative integer" },
 		{ "sede=1",
 		  "sede=1:1:1: unknown key 'sede'; did you mean 'seed'?" },
 		{ "axes.fs.group=[1, 1]",
