@@ -63,6 +63,7 @@ class LoaderOptions(StepOptions, total=False):
     format: str
     fsdp_prefetch: int
     fsdp_units: int
+    gpu_rate: float
     image_size: int
     index: Literal["auto", "off", "rebuild"]
     inference: Switch
