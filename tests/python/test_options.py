@@ -3,6 +3,7 @@
 import ctypes.util
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 
@@ -71,10 +72,8 @@ def test_the_signature_shows_them():
 
 def test_pip_says_that_the_library_is_missing(tmp_path):
     pytest.importorskip("setuptools", reason="setuptools is not installed")
-    for name in "pyproject.toml", "setup.py", "gpemu/__init__.py":
-        (tmp_path / "python" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "python" / name).write_text(
-            (ROOT / "python" / name).read_text())
+    shutil.copytree(ROOT / "python", tmp_path / "python",
+                    ignore=shutil.ignore_patterns("build", "_build.py"))
     done = subprocess.run(
         [sys.executable, "setup.py", "build"], cwd=tmp_path / "python",
         capture_output=True, text=True, env={"PATH": ""})
