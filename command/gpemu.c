@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && argv[1][0] != '-' && !is_command(argv[1]))
 		become(argv[1], argv + 1);
 	return cli_dispatch("gpemu",
-			    "A rig for data-loading research without GPUs. "
+			    "A testbed for data-loading research without GPUs. "
 			    "'gpemu NAME' runs gpemu-NAME.",
 			    commands, argc > 1 ? argc : 2,
 			    argc > 1 ? argv : list);

@@ -397,7 +397,7 @@ int main(int argc, char **argv)
 		.name = "gpemu-train",
 		.summary = "Load, preprocess and feed a dataset to an emulated "
 			   "GPU, and account for the time.",
-		.notes = "Without --data, --loader null measures the rig "
+		.notes = "Without --data, --loader null measures this machine "
 			 "itself.",
 		.fields = train_fields,
 		.kinds = kinds,

@@ -82,7 +82,7 @@ static const char *expected(enum conf_type type)
 	switch (type) {
 	case CONF_BOOL: return "on or off";
 	case CONF_INT: return "a whole number";
-	case CONF_UINT: return "a whole number, not negative";
+	case CONF_UINT: return "a non-negative integer";
 	case CONF_DOUBLE: return "a number";
 	case CONF_SIZE: return "a size such as 512K, 4M or 8G";
 	case CONF_DURATION:

@@ -79,6 +79,9 @@ struct conf_field {
 	char short_opt;
 	const char *arg;
 	bool cli_only;
+	/* Under which heading --help shows this field and those after it, until
+	 * the next group; "": under the general one, as without any */
+	const char *group;
 };
 
 /* bytes -> struct; safe on any input. */

@@ -178,12 +178,59 @@ static void usage_error(const struct cli_program *p, const char *text)
 	exit(EXIT_STATUS_USAGE);
 }
 
+/* argp sorts by these numbers, with its own --help last. A group that is named
+ * again goes on. */
+static int group_number(const struct conf_field *fields,
+			const struct conf_field *f)
+{
+	const char *name = "";
+	int n = 0;
+
+	for (const struct conf_field *g = fields; g <= f; g++)
+		name = g->group ? g->group : name;
+	if (!*name)
+		return -2;
+	for (const struct conf_field *g = fields; g->key; g++) {
+		const struct conf_field *first = fields;
+
+		if (!g->group || !*g->group)
+			continue;
+		while (!first->group || strcmp(first->group, g->group))
+			first++;
+		n += first == g;
+		if (!strcmp(g->group, name))
+			break;
+	}
+	return n;
+}
+
+/* The headings of groups, if there are any: returns where options begin. */
+static struct argp_option *fill_headings(const struct cli_program *p,
+					 struct argp_option *o)
+{
+	int most = 0;
+
+	for (const struct conf_field *f = p->fields; f->key; f++) {
+		int n = group_number(p->fields, f);
+
+		if (n <= most)
+			continue;
+		most = n;
+		*o++ = (struct argp_option){ .doc = f->group, .group = n };
+	}
+	if (most > 0)
+		*o++ = (struct argp_option){ .doc = "Output and configuration:",
+					     .group = -2 };
+	return o;
+}
+
 /* One string per field: --help shows help text and the range. */
 static void fill_argp(const struct cli_program *p, struct argp_option *o,
 		      char (*names)[NAME_ROOM])
 {
 	const struct conf_field *f = p->fields;
 
+	o = fill_headings(p, o);
 	for (int i = 0; f->key; f++, i++) {
 		if (!is_option(f))
 			continue;
@@ -198,6 +245,7 @@ static void fill_argp(const struct cli_program *p, struct argp_option *o,
 						      : "VALUE",
 			.doc = f->help,
 			.flags = f->help ? 0 : OPTION_HIDDEN,
+			.group = group_number(p->fields, f),
 		};
 	}
 }
@@ -384,7 +432,8 @@ static int run_argp(struct parse *p, int argc, char **argv, unsigned flags)
 	while (program->fields[n].key)
 		n++;
 	p->set = calloc(n_words, sizeof(*p->set));
-	argp_options = calloc(n + 1, sizeof(*argp_options));
+	/* a heading may come before each, and the general one */
+	argp_options = calloc(2 * n + 2, sizeof(*argp_options));
 	names = calloc(n + 1, sizeof(*names));
 	if (!p->set || !argp_options || !names ||
 	    asprintf(&doc, "%s\v%s", program->summary,

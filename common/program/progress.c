@@ -47,9 +47,6 @@ void progress_update(struct progress *p, uint64_t done, const char *note)
 	p->drawn = true;
 
 	double part = p->total ? (double)done / (double)p->total : 1;
-	double left = part > 0 ? (double)(now - p->start_wall) / NS_PER_S *
-					 (1 - part) / part
-			       : 0;
 	int fill = (int)(part * BAR);
 	char bar[BAR + 1];
 
@@ -58,11 +55,14 @@ void progress_update(struct progress *p, uint64_t done, const char *note)
 	if (fill < BAR)
 		bar[fill] = '>';
 	bar[BAR] = 0;
-	fprintf(stderr,
-		"\r%s  [%s] %3.0f %%  %" PRIu64 "/%" PRIu64
-		"  %.0f s left  %s\033[K",
-		p->label, bar, part * 100, done, p->total, left,
-		note ? note : "");
+	fprintf(stderr, "\r%s  [%s] %3.0f %%  %" PRIu64 "/%" PRIu64, p->label,
+		bar, part * 100, done, p->total);
+	/* at the begin nothing is known about the time that it takes */
+	if (part > 0)
+		fprintf(stderr, "  %.0f s left",
+			(double)(now - p->start_wall) / NS_PER_S * (1 - part) /
+				part);
+	fprintf(stderr, "  %s\033[K", note ? note : "");
 }
 
 void progress_end(struct progress *p)

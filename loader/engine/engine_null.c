@@ -7,5 +7,6 @@
 
 const struct engine_ops engine_null = {
 	.plugin = { .name = "null",
-		    .summary = "synthetic batches, to measure the rig itself" },
+		    .summary = "synthetic batches, to measure this machine "
+			       "itself" },
 };

@@ -95,7 +95,8 @@ static int check_last_step(const void *object, struct err *err)
 
 const struct conf_field train_fields[] = {
 	CLI_COMMON_FIELDS(struct train_options, common),
-	{ FIELD("data", CONF_STRING, data), .arg = "DIR|FILE",
+	{ FIELD("data", CONF_STRING, data),
+	  .group = "Dataset:", .arg = "DIR|FILE",
 	  .help = "the dataset: a folder of files or shards, or one shard" },
 	{ FIELD("format", CONF_STRING, format), .check = check_format,
 	  .arg = "auto|NAME[:KEY=VALUE,...]",
@@ -109,8 +110,8 @@ const struct conf_field train_fields[] = {
 	  .help = "keep the list of samples for the next run" },
 	{ FIELD("scan_threads", CONF_UINT, scan_threads), .max = 1024,
 	  .arg = "N", .help = "threads that list the dataset; 0: two per CPU" },
-	{ FIELD("model", CONF_STRING, model), .arg = "NAME",
-	  .help = "the model to train (default resnet50)" },
+	{ FIELD("model", CONF_STRING, model), .group = "GPUs and model:",
+	  .arg = "NAME", .help = "the model to train (default resnet50)" },
 	{ FIELD("sequence_length", CONF_UINT, sequence_length), .min = 0,
 	  .max = 1 << 24, .arg = "N",
 	  .help = "tokens of a sample: the model's :seqN, windows of the "
@@ -178,8 +179,8 @@ const struct conf_field train_fields[] = {
 	{ FIELD("prep_gpu", CONF_STRING, prep_gpu), .check = check_cost,
 	  .arg = "NAME|FILE",
 	  .help = "transforms on the GPU before each step (a prep profile)" },
-	{ FIELD("batch", CONF_UINT, batch), .min = 1, .max = 1 << 20,
-	  .short_opt = 'b', .arg = "N",
+	{ FIELD("batch", CONF_UINT, batch), .group = "Loader:", .min = 1,
+	  .max = 1 << 20, .short_opt = 'b', .arg = "N",
 	  .help = "samples per step and GPU (64)" },
 	{ FIELD("epochs", CONF_UINT, epochs), .min = 1, .max = 1e6,
 	  .short_opt = 'e', .arg = "N", .help = "passes over the dataset (1)" },
@@ -212,7 +213,8 @@ const struct conf_field train_fields[] = {
 	  .help = "write the order of each epoch as text" },
 	{ FIELD("replay_order", CONF_STRING, replay_order), .arg = "FILE",
 	  .help = "read the orders from a file of --dump-order" },
-	{ FIELD("mpi", CONF_STRING, mpi), .arg = "auto|on|off",
+	{ FIELD("mpi", CONF_STRING, mpi),
+	  .group = "Nodes and jobs:", .arg = "auto|on|off",
 	  .help = "train together with the other processes that mpirun or "
 		  "srun has started (default auto: if there are any)" },
 	{ FIELD("nodes", CONF_UINT, nodes), .min = 1, .max = 1024, .arg = "N",
@@ -228,7 +230,8 @@ const struct conf_field train_fields[] = {
 	  .arg = "NAME:jobs=N[,size=SIZE][,wait=TIME]",
 	  .help = "share each epoch's reads and transforms with the other jobs "
 		  "of that name on this machine" },
-	{ FIELD("dispatcher", CONF_STRING, dispatcher), .check = check_address,
+	{ FIELD("dispatcher", CONF_STRING, dispatcher),
+	  .group = "Service (gpemu-prepd):", .check = check_address,
 	  .arg = "HOST:PORT",
 	  .help = "with --loader service: the gpemu-prepd dispatcher whose "
 		  "workers prepare the batches" },
@@ -248,9 +251,11 @@ const struct conf_field train_fields[] = {
 		  "makes a sample larger (to fp32, to int64): on its workers, "
 		  "or here; pecan: where fewer bytes are sent; auto: as "
 		  "--offload auto measures" },
-	{ FIELD("dump_samples", CONF_STRING, dump_samples), .arg = "FILE",
+	{ FIELD("dump_samples", CONF_STRING, dump_samples), .group = "",
+	  .arg = "FILE",
 	  .help = "write each sample that was trained on as text" },
-	{ FIELD("checkpoint_every", CONF_UINT, checkpoint_every), .arg = "N",
+	{ FIELD("checkpoint_every", CONF_UINT, checkpoint_every),
+	  .group = "Checkpoints:", .arg = "N",
 	  .help = "write a checkpoint every N steps; 0: none" },
 	{ FIELD("checkpoint_dir", CONF_STRING, checkpoint_dir), .arg = "DIR",
 	  .help = "the folder of the checkpoints" },
@@ -270,8 +275,8 @@ const struct conf_field train_fields[] = {
 	  .max = 1e15,
 	  .help = "with --resume: from the checkpoint of this step; 0: from "
 		  "the beginning; -1 (default): the newest" },
-	{ FIELD("prep", CONF_STRING, prep), .check = check_prep,
-	  .arg = "NAME[:KEY=VALUE,...]",
+	{ FIELD("prep", CONF_STRING, prep), .group = "Transforms and memory:",
+	  .check = check_prep, .arg = "NAME[:KEY=VALUE,...]",
 	  .help = "transforms on the CPU (--list prep; default decode)" },
 	{ FIELD("prep_output", CONF_STRING, prep_output), .arg = "fp32|uint8",
 	  .help = "type of a transformed image's values (default fp32)" },
@@ -296,16 +301,19 @@ const struct conf_field train_fields[] = {
 	{ FIELD("pin_budget", CONF_SIZE, pin_budget), .min = 4096,
 	  .max = 1099511627776., .arg = "SIZE",
 	  .help = "limit of page-locked memory (1G)" },
-	{ FIELD("drop_last", CONF_BOOL, drop_last),
+	{ FIELD("drop_last", CONF_BOOL, drop_last), .group = "Loader:",
 	  .help = "leave out the last batch of an epoch if it is not full" },
-	{ FIELD("transfer", CONF_STRING, transfer), .arg = "overlap|blocking",
+	{ FIELD("transfer", CONF_STRING, transfer),
+	  .group = "GPUs and model:", .arg = "overlap|blocking",
 	  .help = "whether a batch is copied to the GPU while it computes "
 		  "(default overlap)" },
 	{ FIELD("extrapolate", CONF_BOOL, extrapolate),
 	  .help = "allow batch sizes outside the profile's table" },
-	{ FIELD("samples", CONF_UINT, samples), .min = 1, .max = 4294967295.,
-	  .arg = "N", .help = "samples of an epoch, with --loader null" },
+	{ FIELD("samples", CONF_UINT, samples), .group = "Dataset:", .min = 1,
+	  .max = 4294967295., .arg = "N",
+	  .help = "samples of an epoch, with --loader null" },
 	{ FIELD("simulate", CONF_BOOL, simulate),
+	  .group = "Simulation (event clock):",
 	  .help = "compute all times on an event clock: nothing is read, "
 		  "nothing waits; --data is a SOURCE of gpemu-fs, --nodes the "
 		  "number of simulated nodes" },
@@ -321,8 +329,9 @@ const struct conf_field train_fields[] = {
 		  "partitioned: as by gpemu-fs --peers (default private)" },
 	{ FIELD("shared_storage", CONF_BOOL, shared_storage),
 	  .help = "with --simulate: all nodes read from one storage device" },
-	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
-	  .arg = "X", .help = "wall seconds per emulated second" },
+	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .group = "",
+	  .min = 1e-6, .max = 1e3, .arg = "X",
+	  .help = "wall seconds per emulated second" },
 	{ FIELD("keep_awake", CONF_BOOL, keep_awake), .arg = "on|off",
 	  .help = "keep idle processors awake when a deadline is near, where "
 		  "the system grants it" },
@@ -341,7 +350,8 @@ const struct conf_field train_fields[] = {
 	  .help = "write a CSV line for each step with its times" },
 	{ FIELD("control", CONF_STRING, control), .arg = "FIFO",
 	  .help = "read commands from it while training: 'set cores N'" },
-	{ FIELD("stages", CONF_STRING, stages), .arg = "STAGE=TIME,...",
+	{ FIELD("stages", CONF_STRING, stages),
+	  .group = "GPUs and model:", .arg = "STAGE=TIME,...",
 	  .help = "with --loader null: emulated stages of each step beside "
 		  "that of the GPU, one after the other: storage, cpu, load "
 		  "(both), network" },
@@ -349,8 +359,8 @@ const struct conf_field train_fields[] = {
 	  .arg = "fd=N,index=I,members=N,offset=N",
 	  .help = "with --stages: take turns with other jobs, each stage when "
 		  "no other job is in it; set by gpemu-sched" },
-	{ FIELD("progress", CONF_STRING, progress), .arg = "auto|on|off",
-	  .help = "show a progress bar on stderr" },
+	{ FIELD("progress", CONF_STRING, progress), .group = "",
+	  .arg = "auto|on|off", .help = "show a progress bar on stderr" },
 	{ 0 },
 };
 

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from gpemu._library import (Start, Step, check_process, count, library,
                             raise_error, refuse_handlers, words)
+from gpemu._options import StepOptions, takes
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from gpemu._loader import Loader
 
 
@@ -36,9 +39,8 @@ class GPU:
     gpu: a profile, by name (`gpemu profile list`) or as a YAML file. None:
         the server's, the node's, or a V100.
     model: one of those in the profile.
-    options: of gpemu-train(1): batch (the largest one), transfer, pin,
-        extrapolate, gpus, node, parallel, allreduce, time_scale, keep_awake,
-        gpu_server, server_user, gpu_memory, gpu_rate.
+    options: of gpemu-train(1), as the signature lists them; batch is the
+        largest one. None: the default there.
 
     gpu_server is the socket of a gpemu-gpud(1), whose GPUs other jobs may use,
     too. By default it is the server that came with the job, as Kubernetes or
@@ -50,9 +52,10 @@ class GPU:
     Threads take turns. A forked process cannot use it.
     """
 
+    @takes(StepOptions, "GPU")
     def __init__(self, gpu: Any = None, model: str = "resnet50",
-                 **options: Any):
-        self.options = dict(options, gpu=gpu, model=model)
+                 **options: Unpack[StepOptions]):
+        self.options = {"gpu": gpu, "model": model, **options}
         #: the last step whose times are known; None at first, and of the GPU
         #: of a gpemu.Loader
         self.last_step: Step | None = None
@@ -121,6 +124,13 @@ class GPU:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        given = [f"{key}={value!r}" for key, value in self.options.items()
+                 if value is not None]
+        state = ", of a loader" if self._loader is not None or self._lent \
+            else "" if self._finalizer.alive else ", closed"
+        return f"<gpemu.GPU {', '.join(given)}{state}>"
 
     def __reduce__(self):
         raise TypeError("a gpemu.GPU cannot be passed to another process")

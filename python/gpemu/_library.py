@@ -2,6 +2,7 @@
 """libgpemu.so: where it is, its structs and functions (include/gpemu.h)."""
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -11,10 +12,13 @@ from ctypes import (CDLL, POINTER, Structure, c_char_p, c_double, c_int,
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Mapping
 
-# python/gpemu/ is in the source tree, which is built in its folder build/
-_BUILD = Path(__file__).resolve().parents[2] / "build"
+try:  # installed by pip: setup.py wrote where the tree was built
+    from gpemu._build import PATH as _BUILD_PATH  # type: ignore
+except ImportError:  # in the source tree, which is built in its folder build/
+    _BUILD_PATH = Path(__file__).resolve().parents[2] / "build"
+_BUILD = Path(_BUILD_PATH)
 # A wait ends so often to let Python handle signals, such as Ctrl-C.
 # arbitrary: shorter than one notices
 SLICE_S = 0.1
@@ -32,6 +36,10 @@ class Error(Exception):
     def __init__(self, text: str, errno: int | None = None):
         super().__init__(text)
         self.errno = errno
+
+
+class NotFound(Error, FileNotFoundError):
+    """A file, a folder or a socket that an option names is not there."""
 
 
 # --- structs -----------------------------------------------------------------
@@ -162,7 +170,7 @@ def _path() -> str:
 @lru_cache(maxsize=None)
 def library() -> CDLL:
     """The library, from $GPEMU_LIBRARY, beside the programs of $GPEMU_BIN, the
-    folder build/ of the source tree that this package is in, or the system."""
+    folder build/ of the source tree that this package is of, or the system."""
     path = _path()
     try:
         lib = CDLL(path)
@@ -205,7 +213,8 @@ def need(name: str, what: str):
 
 
 def raise_error(code: int, text: bytes) -> None:
-    raise Error(os.fsdecode(text) or os.strerror(-code), -code)
+    kind = NotFound if code == -errno.ENOENT else Error
+    raise kind(os.fsdecode(text) or os.strerror(-code), -code)
 
 
 def word(value: Any) -> str:
@@ -216,7 +225,7 @@ def word(value: Any) -> str:
         else str(value)
 
 
-def words(options: Dict[str, Any]):
+def words(options: Mapping[str, Any]):
     """Options as the library takes them."""
     texts = [os.fsencode(f"{key}={word(value)}")
              for key, value in options.items() if value is not None]

@@ -13,13 +13,19 @@ import weakref
 from contextlib import suppress
 from ctypes import POINTER, byref, c_uint64, c_void_p
 from functools import partial
-from typing import Any, Dict, Iterator, List, Literal
+from pathlib import Path
+from typing import (TYPE_CHECKING, Any, Dict, Iterator, List, Literal,
+                    Mapping)
 
 from gpemu._batch import Batch, Batches, Memory, is_of_another
 from gpemu._gpu import GPU
 from gpemu._library import (SLICE_S, CBatch, CInfo, Epoch, Error, Start, Step,
                             check_process, count, library, need, raise_error,
-                            refuse_handlers, words)
+                            refuse_handlers, word, words)
+from gpemu._options import LoaderOptions, takes
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _SLICE_NS = int(SLICE_S * 1e9)
 # GPEMU_BYTES, GPEMU_UINT8, GPEMU_FP32, GPEMU_INT64
@@ -29,6 +35,9 @@ _BYTES = 0
 _SAMPLE = [("data", "u8"), ("size_bytes", "u8"), ("path", "u8"),
            ("index", "u8"), ("label", "u4"), ("error", "i4"),
            ("reserved", "u8", (3,))]
+
+# The most epochs that gpemu-train takes: what a loop does that names no number.
+_EPOCHS_MOST = 1_000_000
 
 _open: "weakref.WeakSet[Loader]" = weakref.WeakSet()
 
@@ -43,6 +52,23 @@ def _close(handle, pid: int) -> int:
     return library().gpemu_close(handle) if os.getpid() == pid else 0
 
 
+def _is_mounted(data: Any) -> bool:
+    """In a mount of gpemu-fs, to which the loader announces its epochs?"""
+    if data is None:
+        return False
+    path = Path(word(data).partition("\0")[0]).absolute()
+    return any(os.path.exists(folder / ".gpemu/control")
+               for folder in (path, *path.parents))
+
+
+def _counts_epochs(options: Mapping[str, Any]) -> bool:
+    """Must the run know its number of epochs, or do the options give it?"""
+    return (str(options.get("loader")).startswith("service")
+            or _is_mounted(options.get("data"))
+            or any(options.get(key) is not None for key in
+                   ("epochs", "config", "coordinate", "max_steps", "resume")))
+
+
 class Loader:
     """The loader of gpemu-train(1) and its emulated GPU.
 
@@ -53,8 +79,11 @@ class Loader:
                     gpu.step(images)
             print(loader.epochs)
 
-    Each `for` is the next epoch; a run has as many as the option `epochs`
-    says, one by default. A batch that is not stepped is released and makes no
+    Each `for` is the next epoch. There are as many as the option `epochs`
+    says, after which a `for` raises an Error; without it there is no last one.
+    (With config, coordinate, max_steps, resume, loader="service", or on a
+    mount, to which the loader announces its epochs, the number is that of
+    gpemu-train, by default 1.) A batch that is not stepped is released and makes no
     step. `batch.step()` and `loader.step()` do the same as `gpu.step(images)`.
 
     data: the dataset, a folder or a file; None with loader="null".
@@ -62,9 +91,8 @@ class Loader:
         or the one that came with the job, see gpemu.GPU), of the node, or a
         V100.
     to: "numpy" or "torch", the arrays of a batch.
-    options: of gpemu-train(1), '_' for '-': batch, epochs, model, workers,
-        loader, order, prep, seed, time_scale, config and so on; True and False
-        for on and off.
+    options: of gpemu-train(1), '_' for '-', as the signature lists them; True
+        and False for on and off. None: the default there.
 
     Arrays show the loader's memory without a copy, and hold it until the last
     one (or view of it) is gone. The loader goes on with the memory of one batch
@@ -82,12 +110,15 @@ class Loader:
     requested is a warning.
     """
 
-    def __init__(self, data: Any = None, gpu: GPU | str | None = None, *,
-                 to: Literal["numpy", "torch"] = "numpy", **options: Any):
+    @takes(LoaderOptions, "Loader")
+    def __init__(self, data: Any = None,
+                 gpu: GPU | str | os.PathLike[str] | None = None, *,
+                 to: Literal["numpy", "torch"] = "numpy",
+                 **keywords: Unpack[LoaderOptions]):
         numpy = need("numpy", "gpemu.Loader")
         if to not in ("numpy", "torch"):
             raise ValueError(f'to="{to}": neither "numpy" nor "torch"')
-        options = dict(options, data=data)
+        options: Dict[str, Any] = {**keywords, "data": data}
         if isinstance(gpu, GPU):
             twice = sorted(options.keys() & gpu.options.keys())
             if twice:
@@ -95,6 +126,9 @@ class Loader:
             options.update(gpu.options)
         else:
             options["gpu"] = gpu
+        if not _counts_epochs(options):
+            options["epochs"] = _EPOCHS_MOST
+        self._options = options
         self._numpy = numpy
         self._tensor = need("torch", 'to="torch"').from_numpy \
             if to == "torch" else None
@@ -179,8 +213,11 @@ class Loader:
 
     def _epoch(self) -> Iterator[Batch]:
         if self._call(self._lib.gpemu_begin_epoch, None) == 0:
-            raise Error("the run is complete: give the loader the number of "
-                        "epochs, as in Loader(..., epochs=3)")
+            n = len(self.epochs)
+            raise Error(f"the run is complete: its {n} epoch"
+                        f"{'' if n == 1 else 's'} ended, as the loader's "
+                        "options say; open it with the number that the loop "
+                        "needs, as in Loader(..., epochs=3)")
         known = []  # why the epoch ends: its end reports that once more
         try:
             while True:
@@ -248,6 +285,14 @@ class Loader:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        most = self._options.get("epochs")
+        of = f" of {most}" if most and most != _EPOCHS_MOST else ""
+        closed = "" if self._finalizer.alive else ", closed"
+        return (f"<gpemu.Loader {self._options['data']!s}: {self.n_samples} "
+                f"samples, {len(self)} batches of {self.batch_size}, "
+                f"{len(self.epochs)}{of} epochs done{closed}>")
 
     def __reduce__(self):
         raise TypeError("a gpemu.Loader cannot be passed to another process")

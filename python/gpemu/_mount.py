@@ -2,6 +2,7 @@
 """A mount of gpemu-fs for the time of a `with`."""
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -14,9 +15,13 @@ import time
 import warnings
 import weakref
 from pathlib import Path
-from typing import IO, Any, Dict, List
+from typing import IO, TYPE_CHECKING, Any, Dict, List, Mapping
 
-from gpemu._library import Error, program, word
+from gpemu._library import Error, NotFound, program, word
+from gpemu._options import MountOptions, takes
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # A wait for gpemu-fs looks so often whether it still lives. arbitrary
 _LOOK_S = 0.05
@@ -28,7 +33,7 @@ _CREDENTIALS = struct.Struct("=iII")
 _FLAGS = {"replace", "verbose"}
 
 
-def arguments(options: Dict[str, Any], flags=frozenset()) -> List[str]:
+def arguments(options: Mapping[str, Any], flags=frozenset()) -> List[str]:
     """Options as a program of gpemu takes them; a list is one of each."""
     words = []
     for key, value in options.items():
@@ -69,10 +74,14 @@ class Mount(os.PathLike):
     """What gpemu.mount() returns: a path, to be used as one."""
 
     def __init__(self, source: Any, mountpoint: Any, timeout_s: float,
-                 options: Dict[str, Any]):
+                 options: Mapping[str, Any]):
         command = [program("fs"), "-f", *arguments(options, _FLAGS), "--",
                    word(source)]
+        if _missing(source):
+            raise NotFound(f"{word(source)}: {os.strerror(errno.ENOENT)}",
+                           errno.ENOENT)
         self._log: IO[bytes] = tempfile.TemporaryFile()
+        self._source = word(source)
         self._stats: Dict[str, Any] = {}
         #: where the dataset is
         self.path = Path(mountpoint or tempfile.mkdtemp(prefix="gpemu-"))
@@ -91,7 +100,8 @@ class Mount(os.PathLike):
         return str(self.path)
 
     def __repr__(self) -> str:
-        return f"<gpemu.Mount at {self.path}>"
+        ended = "" if self._end.alive else ", unmounted"
+        return f"<gpemu.Mount of {self._source} at {self.path}{ended}>"
 
     def __reduce__(self):
         """Another process gets the path; this one unmounts."""
@@ -187,8 +197,16 @@ def _says_ready(ready: socket.socket) -> bool:
             and users in ([0], [os.geteuid()]))
 
 
+def _missing(source: Any) -> bool:
+    """Is it a path, and nothing there? gpemu-fs reports anything else."""
+    path = word(source)
+    return "\0" not in path and (":" not in path or path[0] in "/.") \
+        and not os.path.lexists(path)
+
+
+@takes(MountOptions, "mount")
 def mount(source: Any, mountpoint: Any = None, *, timeout_s: float = 600,
-          **options: Any) -> Mount:
+          **options: Unpack[MountOptions]) -> Mount:
     """Serve a dataset behind an emulated storage device and a cache.
 
         with gpemu.mount("/data/train", storage="hdd", cache_policy="minio",
@@ -204,7 +222,7 @@ def mount(source: Any, mountpoint: Any = None, *, timeout_s: float = 600,
 
     source: a folder, "synth:imagenet", "pack:FILE".
     mountpoint: an empty folder; by default a temporary one.
-    options: of gpemu-fs(1), '_' for '-': storage, cache_policy, cache_size,
-        tier (a list), time_scale, seed, trace and so on.
+    options: of gpemu-fs(1), '_' for '-', as the signature lists them; tier may
+        be a list. None: the default there.
     """
     return Mount(source, mountpoint, timeout_s, options)

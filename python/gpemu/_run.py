@@ -2,6 +2,7 @@
 """Experiments: gpemu-run, and its result folders as pandas frames."""
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -11,11 +12,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping
 
-from gpemu._library import Error, need, program, word
+from gpemu._library import Error, NotFound, need, program, word
 from gpemu._mount import arguments
+from gpemu._options import RunOptions, takes
 
 if TYPE_CHECKING:
     import pandas
+    from typing_extensions import Unpack
 
 # options without a value
 _FLAGS = {"fresh", "again", "no_mount", "verbose"}
@@ -48,9 +51,10 @@ def _overrides(keys: Mapping[str, Any]) -> List[str]:
             for key, value in keys.items()]
 
 
+@takes(RunOptions, "run")
 def run(workload: Any, overrides: Mapping[str, Any] | None = None, *,
         output: Any = None, quiet: bool = True,
-        **options: Any) -> pandas.DataFrame:
+        **options: Unpack[RunOptions]) -> pandas.DataFrame:
     """Run an experiment and return its metrics, as results(folder) does.
 
         runs = gpemu.run("workloads/demo.yaml", {"repetitions": 3})
@@ -64,8 +68,8 @@ def run(workload: Any, overrides: Mapping[str, Any] | None = None, *,
     overrides: keys of the file to change, such as {"train.epochs": 2}.
     output: the result folder; by default results/NAME.
     quiet: False shows the progress on stderr.
-    options: of gpemu-run(1), '_' for '-': repetitions, time_scale, jobs, fresh,
-        no_mount, seed and so on.
+    options: of gpemu-run(1), '_' for '-', as the signature lists them. None:
+        the default there.
     """
     need("pandas", "gpemu.run")
     with tempfile.TemporaryDirectory(prefix="gpemu-") as folder:
@@ -76,7 +80,7 @@ def run(workload: Any, overrides: Mapping[str, Any] | None = None, *,
         else:
             path = word(workload)
         command = [program("run"), "--json", "-"]
-        command += arguments(dict(options, output=output), _FLAGS)
+        command += arguments({**options, "output": output}, _FLAGS)
         text = _execute([*command, "--", path, *_overrides(overrides or {})],
                         quiet, _RESULTS)
     try:
@@ -126,8 +130,9 @@ def _summary(folder: Any) -> Dict[str, Any]:
     try:
         return json.loads(path.read_text())
     except FileNotFoundError:
-        raise Error(f"{path}: there is none; is {folder} a result folder of "
-                    "gpemu-run, and has it run to its end?") from None
+        raise NotFound(f"{path}: there is none; is {folder} a result folder "
+                       "of gpemu-run, and has it run to its end?",
+                       errno.ENOENT) from None
 
 
 def _read(text: Any) -> pandas.DataFrame:

@@ -56,6 +56,17 @@ on_pace()
 	PY
 }
 
+@test "--help lists the options in groups, each once" {
+	"$TRAIN" --help >"$TMP/help"
+	run sed -n 's/^ \([A-Z].*:\)$/\1/p' "$TMP/help"
+	[ "${lines[0]}" = "Dataset:" ]
+	[ "${lines[1]}" = "GPUs and model:" ]
+	[ "${lines[-1]}" = "Output and configuration:" ]
+	run sed -n '/^ GPUs and model:/,/^ Loader:/p' "$TMP/help"
+	[[ "$output" == *"--transfer="* && "$output" != *"--order="* ]]
+	[ "$(grep -c -- '--batch=N' "$TMP/help")" = 1 ]
+}
+
 @test "null: the rig keeps the GPU busy, at the speed of the profile" {
 	# a machine that stops for milliseconds can spoil one run
 	for try in 1 2 3 4 5; do

@@ -115,7 +115,7 @@ counts()
 	sed -i 's/batch: 16/batch: none/' w.yaml
 	run gpemu-run w.yaml
 	[ "$status" -eq 1 ]
-	[ "$output" = "gpemu-run: w.yaml:6:45: gpemu-train: batch: 'none' is not a whole number, not negative" ]
+	[ "$output" = "gpemu-run: w.yaml:6:45: gpemu-train: batch: 'none' is not a non-negative integer" ]
 	[ ! -e results ]
 }
 

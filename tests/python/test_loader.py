@@ -69,7 +69,7 @@ def test_each_sample_once(files, pin):
             assert sorted(seen) == list(range(N_FILES))
             assert loader.epochs[epoch].epoch == epoch
             assert loader.epochs[epoch].steps == 7
-        with pytest.raises(gpemu.Error, match="epochs=3"):
+        with pytest.raises(gpemu.Error, match="its 2 epochs ended.*epochs=3"):
             next(iter(loader))
         record = loader.record()
         assert record["totals"]["samples"] == 2 * N_FILES
@@ -279,6 +279,29 @@ def test_without_a_step_there_is_none(files):
         assert loader.epochs[1].steps == 3
 
 
+def test_without_a_number_of_epochs_there_is_no_last_one(files):
+    """As of a DataLoader."""
+    with raw(files) as loader:
+        for epoch in range(3):
+            seen = [i for batch in loader for i in batch.index.tolist()]
+            assert sorted(seen) == list(range(N_FILES))
+        assert len(loader.epochs) == len(loader.record()["epochs"]) == 3
+        assert f"{N_FILES} samples, 7 batches of 4, 3 epochs done>" \
+            in repr(loader)
+    assert "closed" in repr(loader)
+    with raw(files, epochs=2) as loader:
+        assert "0 of 2 epochs" in repr(loader)
+
+
+@pytest.mark.usefixtures("fuse")
+def test_a_mount_hears_of_no_more_epochs_than_are_asked_for(files):
+    with gpemu.mount(files) as data, raw(data) as loader:
+        for batch in loader:
+            pass
+        with pytest.raises(gpemu.Error, match="its 1 epoch ended"):
+            next(iter(loader))
+
+
 def test_a_loop_that_is_left_ends_the_epoch(files):
     with raw(files, epochs=3) as loader:
         for batch in loader:
@@ -320,8 +343,8 @@ def test_errors_are_the_librarys(files, tmp_path):
     with pytest.raises(gpemu.Error, match="/nonexistent") as caught:
         gpemu.Loader("/nonexistent", **FAST)
     assert caught.value.errno == 2
-    with pytest.raises(gpemu.Error, match="bach=4: unknown option"):
-        gpemu.Loader(files, bach=4)
+    with pytest.raises(FileNotFoundError):
+        gpemu.Loader("/nonexistent", **FAST)
     with pytest.raises(ValueError, match="numpy"):
         gpemu.Loader(files, to="list")
     with pytest.raises(ValueError, match="null byte"):

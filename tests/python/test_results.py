@@ -102,6 +102,8 @@ def test_plot(folder):
 def test_errors(folder, tmp_path, monkeypatch):
     with pytest.raises(gpemu.Error, match="summary.json"):
         gpemu.results(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        gpemu.results(tmp_path)
     with pytest.raises(ValueError, match="points"):
         gpemu.results(folder, "point")
     with pytest.raises(gpemu.Error, match="fs.storag=hdd:.*unknown key"):

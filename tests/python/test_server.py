@@ -217,7 +217,7 @@ def test_a_loader_takes_the_place_of_its_gpu(given, files):
 def test_a_loader_that_fails_leaves_the_gpu(given, files):
     gpu = gpemu.GPU(**JOB)
     with pytest.raises(gpemu.Error, match="bach"):
-        loader_of(files, gpu, bach=4)
+        loader_of(files, gpu, batching="bach")
     gpu.step(64)
     gpu.wait()
     assert iterations(given) == [1]

@@ -123,8 +123,8 @@ static void errors_name_the_file(void **state)
 			     "repetitions: none\n");
 	write_file("w.yaml", "name: w\nextends: c.yaml\n");
 	refuses("w.yaml", NULL,
-		"c.yaml:4:14: repetitions: 'none' is not a whole number, not "
-		"negative");
+		"c.yaml:4:14: repetitions: 'none' is not a non-negative "
+		"integer");
 	write_file("w.yaml", "name: w\nextends: c.yaml\nrepetitions: 0\n");
 	refuses("w.yaml", NULL,
 		"w.yaml:3:14: repetitions: 0 is outside 1..1000");
@@ -191,8 +191,8 @@ static void wrong_overrides_say_where(void **state)
 		const char *key, *text;
 	} bad[] = {
 		{ "repetitions=none",
-		  "repetitions=none:1:13: repetitions: 'none' is not a whole "
-		  "number, not negative" },
+		  "repetitions=none:1:13: repetitions: 'none' is not a "
+		  "non-negative integer" },
 		{ "sede=1",
 		  "sede=1:1:1: unknown key 'sede'; did you mean 'seed'?" },
 		{ "axes.fs.group=[1, 1]",
