@@ -82,6 +82,8 @@ static int start_device(struct gpemu_gpu *g, struct err *err)
 		.waiting_bytes = gpu_waiting_bytes(&g->node.beside, o->batch),
 		.bucket_bytes = g->node.beside.bucket_bytes,
 		.extrapolate = o->extrapolate,
+		.jitter = g->node.jitter,
+		.seed = o->common.seed,
 	};
 	uint64_t load_ns;
 	int r;
@@ -110,7 +112,8 @@ static int open_gpu(struct gpemu_gpu *g, const char *const options[],
 		"pin",	      "extrapolate", "gpus",	   "node",
 		"parallel",   "allreduce",   "precision",  "sequence_length",
 		"time_scale", "keep_awake",  "gpu_server", "server_user",
-		"gpu_memory", NULL
+		"gpu_memory", "gpu_rate",    "jitter",	   "seed",
+		NULL
 	};
 	struct train_choice choice = { .prep = &prep_none };
 	const struct train_prep prep = { 0 };

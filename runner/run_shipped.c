@@ -39,6 +39,9 @@ static int unknown(const char *name, const char *folder, struct err *err)
 	}
 	if (n >= 0)
 		free(v);
+	/* the name of a file, and like none of ours */
+	if (name[stem(name)] && !*words.hint)
+		return err_set(err, -ENOENT, "%s: %s", name, strerror(ENOENT));
 	return err_set(err, -ENOENT,
 		       "%s: neither a file nor a shipped workload%s (known: "
 		       "%s)",

@@ -26,13 +26,16 @@ class StepOptions(TypedDict, total=False):
     batch: int
     extrapolate: Switch
     gpu_memory: Size
+    gpu_rate: float
     gpu_server: File
     gpus: int
+    jitter: Union[float, str]
     keep_awake: Switch
     node: File
     parallel: Literal["ddp", "dp", "fsdp"]
     pin: Union[bool, str]
     precision: Literal["fp32", "tf32", "amp", "fp16", "bf16", "fp8"]
+    seed: int
     sequence_length: int
     server_user: Union[str, int]
     time_scale: float
@@ -63,11 +66,9 @@ class LoaderOptions(StepOptions, total=False):
     format: str
     fsdp_prefetch: int
     fsdp_units: int
-    gpu_rate: float
     image_size: int
     index: Literal["auto", "off", "rebuild"]
     inference: Switch
-    jitter: Union[float, str]
     last_step: Literal["there", "here", "pecan", "auto"]
     loader: str
     max_steps: int

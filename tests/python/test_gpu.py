@@ -88,3 +88,19 @@ def test_a_fork_cannot_use_it():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
     gpu.step(1)
     gpu.close()
+
+
+def test_a_rate_of_my_own_and_jitter():
+    with gpemu.GPU(gpu_rate=1000, batch=100, time_scale=0.001) as gpu:
+        for _ in range(4):
+            gpu.step(100)
+        gpu.wait()
+        step = gpu.last_step
+        assert step.compute_end_ns - step.compute_start_ns == 100_000_000
+    times = set()
+    with gpemu.GPU(gpu_rate=1000, batch=100, time_scale=0.001, jitter=0.1,
+                   transfer="blocking", seed=3) as gpu:
+        for _ in range(5):
+            step = gpu.step(100)
+            times.add(step.compute_end_ns - step.compute_start_ns)
+    assert len(times) == 5
