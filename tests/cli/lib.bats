@@ -64,7 +64,8 @@ teardown() {
 	grep -q ' T gpemu_keep@@GPEMU_2$' "$TMP/names"
 	grep -q ' T gpemu_start@@GPEMU_3$' "$TMP/names"
 	grep -q ' T gpemu_gpu_start@@GPEMU_4$' "$TMP/names"
-	run grep -vE ' (T gpemu_[a-z_]+@@GPEMU_[1234]|A GPEMU_[1234])$' "$TMP/names"
+	grep -q ' T gpemu_card_open@@GPEMU_5$' "$TMP/names"
+	run grep -vE ' (T gpemu_[a-z_]+@@GPEMU_[12345]|A GPEMU_[12345])$' "$TMP/names"
 	[ -z "$output" ]
 	readelf -d "$LIBDIR/libgpemu.so" | grep -q 'SONAME.*\[libgpemu.so.1\]'
 	# exactly the functions of the header are exported
