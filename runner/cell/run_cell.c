@@ -292,7 +292,7 @@ static size_t list_children(struct run *run, struct child **to)
 static int note_end(struct run *run, size_t index, int status, struct err *err)
 {
 	size_t n_jobs = run->cell->n_jobs;
-	struct run_job *job = &run->jobs[index];
+	struct run_job *job;
 
 	if (index >= n_jobs)
 		return failure_blame(
@@ -303,6 +303,7 @@ static int note_end(struct run *run, size_t index, int status, struct err *err)
 						 : RUN_FS),
 			" while the jobs ran", NULL, status, &run->before, -EIO,
 			err);
+	job = &run->jobs[index];
 	job->exit_status = status;
 	job->end_ns = tick_wall();
 	failure_append(job->errors, run->log_fd);
