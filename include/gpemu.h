@@ -262,7 +262,7 @@ GPEMU_API void gpemu_interrupt(struct gpemu *g);
 
 /*
  * The record of the run so far, as gpemu-train --json writes it; release the
- * text with free(3). The first call measures the ceiling of the rig for half a
+ * text with free(3). The first call measures the testbed's ceiling for half a
  * wall second. -EBUSY: within an epoch.
  */
 GPEMU_API int gpemu_record(struct gpemu *g, char **ret);

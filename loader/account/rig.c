@@ -118,6 +118,6 @@ void rig_print(const json_t *rig, const char *of, FILE *f)
 	json_array_foreach (json_object_get(rig, "limits"), i, one)
 		if (json_unpack((json_t *)one, "{s:s, s:s}", "limit", &limit,
 				"why", &why) == 0)
-			fprintf(f, "Limit of the rig (%s%s): %s.\n", limit, of,
-				why);
+			fprintf(f, "Limit of the testbed (%s%s): %s.\n", limit,
+				of, why);
 }

@@ -11,7 +11,7 @@
 /* Source: docs/timing.md: the mean lateness of an idle machine was at most
  * 58.6 us on its worst day, with sleeping processors. */
 #define IDLE_LATE_US 60
-/* As the limit of the rig (loader/account/rig.c). */
+/* As the limit of the testbed (loader/account/rig.c). */
 #define LATE_SHARE .01
 /* arbitrary: between the spread of quiet repetitions and a disturbance */
 #define LATE_FACTOR 2
@@ -171,7 +171,8 @@ static void ceiling(const json_t *record, const json_t *peers, json_t *signs)
 			best = MAX(best, ceiling_of(peer));
 	if (ours > 0 && ours < (1 - CEILING_FALL) * best)
 		add(signs, "ceiling",
-		    "the rig's ceiling was %.5g samples/s, %.3g %% below the "
+		    "the testbed's ceiling was %.5g samples/s, %.3g %% below "
+		    "the "
 		    "%.5g of another repetition",
 		    ours, 100 * (1 - ours / best), best);
 }

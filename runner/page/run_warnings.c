@@ -181,7 +181,7 @@ static const char *title(const json_t *one)
 {
 	const char *kind = text_of(one, "kind");
 
-	return !strcmp(kind, "rig")    ? "limit of the rig, "
+	return !strcmp(kind, "rig")    ? "limit of the testbed, "
 	       : !strcmp(kind, "data") ? "the dataset, "
 	       : !strcmp(kind, "gpu")  ? "the GPU, "
 				       : "disturbed by other load, ";

@@ -334,11 +334,12 @@ static int check_idle(const struct check *c, struct err *err)
 		if (!evidence_reproduces(c->ev->kind) || !holds_idle(c, i))
 			continue;
 		workload_label(c->w, i, label, sizeof(label));
-		return conf_node_error(c->node, c->w->path, err,
-				       "%s: the tolerance includes 0: a rig "
-				       "that always says 0 would reproduce it. "
-				       "Judge a bound, of kind 'order'",
-				       label);
+		return conf_node_error(
+			c->node, c->w->path, err,
+			"%s: the tolerance includes 0: a testbed "
+			"that always says 0 would reproduce it. "
+			"Judge a bound, of kind 'order'",
+			label);
 	}
 	return 0;
 }

@@ -72,8 +72,8 @@ assert sum(n['straggler']['steps_last'] for n in nodes) <= 20
 out = open('$TMP/out').read()
 limits = ['(%s, node %d)' % (l['limit'], n['rank']) for n in nodes for l in n['rig']['limits']]
 assert not nodes or r['rig'] is None and limits, r['rig']
-assert not nodes or out.count('Limit of the rig') == len(limits), (limits, out)
-assert all('Limit of the rig ' + l in out for l in limits), (limits, out)"
+assert not nodes or out.count('Limit of the testbed') == len(limits), (limits, out)
+assert all('Limit of the testbed ' + l in out for l in limits), (limits, out)"
 		[ $p -eq 1 ] && mv "$TMP/1.%r.log" "$TMP/1.0.log"
 		python3 - "$TMP" $p <<-'PY'
 			import collections, sys

@@ -85,7 +85,7 @@ on_pace()
 	raw 8 1000000
 	run "$TRAIN" --data "$TMP/raw" --prep none -b 2 --time-scale 0.001 --json "$JSON"
 	[ "$status" -eq 0 ]
-	[[ "$output" == *"Limit of the rig (time_scale): at time scale 0.001 real work counts 1000-fold"* ]]
+	[[ "$output" == *"Limit of the testbed (time_scale): at time scale 0.001 real work counts 1000-fold"* ]]
 	check "'time_scale' in [l['limit'] for l in j['rig']['limits']]"
 	check "j['rig']['real_stall_share'] > .01"
 	run "$TRAIN" --data "$TMP/raw" --prep none -b 2 --json "$JSON"

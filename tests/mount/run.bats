@@ -110,7 +110,7 @@ counts()
 }
 
 @test "run: a bad value in a workload is reported with its position" {
-	sed -i 's/100%\]/100]/' w.yaml # bytes, which is a size
+	sed -i 's/100%\]/100M]/' w.yaml # a size, too
 	gpemu-run --dry-run w.yaml
 	sed -i 's/batch: 16/batch: none/' w.yaml
 	run gpemu-run w.yaml

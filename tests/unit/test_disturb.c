@@ -223,7 +223,7 @@ static void timers_are_judged_by_the_other_repetitions(void **state)
 	/* steps of 100 ms */
 	assert_string_equal(among(999, 640, calm, 2), "");
 	assert_string_equal(among(1001, 640, calm, 2), "timers");
-	/* all are late: a limit of the rig */
+	/* all are late: a limit of the testbed */
 	assert_string_equal(among(1500, 640, late, 2), "");
 	/* nothing to compare with, and nothing was taken from it */
 	assert_string_equal(among(1001, 640, NULL, 0), "");
@@ -399,7 +399,8 @@ static void a_report_names_the_worst_run_of_each(void **state)
 	fclose(f);
 	assert_string_equal(
 		text,
-		"WARN  limit of the rig, timers: 2 of 3 runs, worst one: one\n"
+		"WARN  limit of the testbed, timers: 2 of 3 runs, worst one: "
+		"one\n"
 		"WARN  disturbed by other load, cpu: 2 of 3 runs, worst two: "
 		"two\n");
 	json_decref(warnings);

@@ -43,19 +43,22 @@ static void errors_say_where(void **state)
 		  "w.yaml:6:30: calibrated and prediction compare with "
 		  "published.NAME: a == b +- 5%" },
 		{ SERIES("kind: prediction, tolerance: 1"),
-		  "w.yaml:6:6: 10%, 20%, slow: the tolerance includes 0: a rig "
+		  "w.yaml:6:6: 10%, 20%, slow: the tolerance includes 0: a "
+		  "testbed "
 		  "that always says 0 would reproduce it. Judge a bound, of "
 		  "kind 'order'" },
 		{ SERIES("rank: 1") "expect:\n- {that: 9 * au == 9 * "
 				    "published.p +- 10, kind: prediction, "
 				    "where: {fs.b: 20%}}\n",
-		  "w.yaml:9:3: 10%, 20%, slow: the tolerance includes 0: a rig "
+		  "w.yaml:9:3: 10%, 20%, slow: the tolerance includes 0: a "
+		  "testbed "
 		  "that always says 0 would reproduce it. Judge a bound, of "
 		  "kind 'order'" },
 		{ SERIES("rank: 1") "expect:\n- {that: au == published.p +- "
 				    "100%, kind: prediction, where: {fs.b: "
 				    "40%}}\n",
-		  "w.yaml:9:3: 10%, 40%, slow: the tolerance includes 0: a rig "
+		  "w.yaml:9:3: 10%, 40%, slow: the tolerance includes 0: a "
+		  "testbed "
 		  "that always says 0 would reproduce it. Judge a bound, of "
 		  "kind 'order'" },
 		/* too wide */
