@@ -129,6 +129,13 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 	uint64_t steps;
 	int r;
 
+	if (n && n < o->world_size && o->rank == 0)
+		session_tell(s, LOG_LEVEL_WARN,
+			     "%" PRIu64 " nodes share %" PRIu64 " samples: %s",
+			     o->world_size, n,
+			     o->drop_last ? "none has one in an epoch"
+					  : "each epoch has some of them "
+					    "several times");
 	c.in.group = dataset_together(d, &c.in.n_groups);
 	r = schedule_open(&c, &s->schedule, err);
 	if (r < 0)

@@ -295,6 +295,16 @@ static void quoted(FILE *f, const char *s)
 	fputc('\'', f);
 }
 
+static void axis_label(char axis, const char *text, bool wide, FILE *f)
+{
+	char label[220];
+
+	snprintf(label, sizeof(label), "%s%s", text, wide ? ", log scale" : "");
+	fprintf(f, "set %clabel ", axis);
+	quoted(f, label);
+	fputc('\n', f);
+}
+
 static void labels(const struct view *v, const struct plot *p, FILE *f)
 {
 	char text[200];
@@ -304,14 +314,11 @@ static void labels(const struct view *v, const struct plot *p, FILE *f)
 		quoted(f, p->title);
 		fputs(" font ',12'\n", f);
 	}
-	fputs("set xlabel ", f);
-	quoted(f, p->x_label ? p->x_label : p->x);
+	axis_label('x', p->x_label ? p->x_label : p->x, v->wide_x, f);
 	snprintf(text, sizeof(text), v->y->unit ? "%s (%s)" : "%s",
 		 v->y->label ? v->y->label : v->y->name,
 		 v->y->unit ? v->y->unit : "");
-	fputs("\nset ylabel ", f);
-	quoted(f, p->y_label ? p->y_label : text);
-	fputc('\n', f);
+	axis_label('y', p->y_label ? p->y_label : text, v->wide_y, f);
 }
 
 /* Would labels side by side overlap? */

@@ -33,6 +33,14 @@ check() {
 	run ! grep -q SIMULATED "$TMP/out" "$JSON"
 }
 
+@test "more nodes than samples: a warning says what an epoch has" {
+	few="--simulate --data synth:imagenet,files=3 --model alexnet --prep none -b 1"
+	run "$TRAIN" $few --nodes 5
+	[[ $output == *"5 nodes share 3 samples: each epoch has some of them several times"* ]]
+	run "$TRAIN" $few --nodes 3
+	[[ $output != *"nodes share"* ]]
+}
+
 @test "--step-time: steps have its mean and deviation, by the seed" {
 	# a step each epoch
 	steps="--simulate --data synth:records,files=4,size=100K,size_sd=9K -b 4 -e 1500 --gpu dlio
