@@ -350,11 +350,17 @@ static void print_version(FILE *f, struct argp_state *state)
 	fprintf(f, "gpemu %s (%s)\n", GPEMU_RELEASE, GPEMU_VERSION);
 }
 
+/* A heading has no name. */
+static bool more(const struct argp_option *o)
+{
+	return o->name || o->doc;
+}
+
 /* Does the option that begins at `name`, of `n` letters, take the next word? */
 static bool takes_next(const struct argp_option *o, const char *name, size_t n)
 {
-	for (; o->name; o++)
-		if (!strncmp(o->name, name, n) && !o->name[n])
+	for (; more(o); o++)
+		if (o->name && !strncmp(o->name, name, n) && !o->name[n])
 			return o->arg && name[n] != '=';
 	return false;
 }
@@ -364,7 +370,7 @@ static bool letters_take_next(const struct argp_option *options,
 			      const char *letters)
 {
 	for (; *letters; letters++)
-		for (const struct argp_option *o = options; o->name; o++)
+		for (const struct argp_option *o = options; more(o); o++)
 			if (o->key == *letters && o->arg)
 				return !letters[1];
 	return false;
@@ -382,9 +388,11 @@ static void option_hint(const struct argp_option *o, const char *name,
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		if (!strncmp(others[i], name, n))
 			return;
-	for (; o->name; o++) {
+	for (; more(o); o++) {
 		char dashed[NAME_ROOM + 2];
 
+		if (!o->name) /* a heading */
+			continue;
 		if (!strncmp(o->name, name, n))
 			return;
 		snprintf(dashed, sizeof(dashed), "--%s", o->name);
