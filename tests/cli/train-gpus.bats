@@ -154,7 +154,7 @@ assert 'GPU compute (emulated)' in names and 'GPU 3 copy (emulated)' in names, n
 		"j['profile']['optimizer'] == 'measured'" \
 		"j['node']['transfer'] == 'overlap'" \
 		"j['node']['beside_mib'] == {'prep': 0, 'gradient_buckets': 26, 'waiting_batches': 1}"
-	head -1 "$TMP/steps" | grep -q ',allreduce_s,optimizer_s$'
+	head -1 "$TMP/steps" | grep -q ',allreduce_s,optimizer_s,host_stall_s$'
 	run "$TRAIN" $NULL --prep none --gpu "$TMP/apart.yaml" --model m -b 1 --gpus 2 --parallel dp \
 		--max-steps 2 --json "$JSON"
 	[ "$status" -eq 0 ]
