@@ -105,6 +105,16 @@ json_t *json_bytes(const char *bytes)
 	return json_stringn(text, (size_t)(to - text));
 }
 
+void json_put_yaml(FILE *f, const char *key, const char *text)
+{
+	json_auto_t *j = json_bytes(text);
+
+	fprintf(f, "%s: ", key);
+	if (j)
+		json_dumpf(j, f, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+	fputc('\n', f);
+}
+
 char *json_text(const json_t *j)
 {
 	char *text = NULL;

@@ -3,6 +3,8 @@
 #ifndef GPEMU_COMMON_JSON_H
 #define GPEMU_COMMON_JSON_H
 
+#include <stdio.h>
+
 #include <jansson.h>
 
 #include "common/err.h"
@@ -25,6 +27,9 @@ int json_check(const char *path, struct err *err);
  * or no memory.
  */
 json_t *json_bytes(const char *bytes);
+/* Write "key: text" and a newline as YAML: a JSON string is a double-quoted one
+ * there. Any bytes, as json_bytes has them. */
+void json_put_yaml(FILE *f, const char *key, const char *text);
 /* The same text, to be released with free(); NULL: no memory. */
 char *json_text(const json_t *j);
 /* Read a file; -EINVAL with "path:line:column: what". */

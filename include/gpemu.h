@@ -238,6 +238,7 @@ struct gpemu_epoch {
 	uint64_t elapsed_ns, compute_ns;
 	/* data_wait_ns is the sum of these two and pin_stall_ns */
 	uint64_t data_wait_ns, fetch_stall_ns, prep_stall_ns;
+	/* transfer_stall_ns: also until the host had launched a step */
 	uint64_t transfer_stall_ns, checkpoint_stall_ns;
 	/* Accelerator utilisation: compute time over elapsed time, without the
 	 * first step; < 0: only one step. */

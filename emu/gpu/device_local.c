@@ -107,7 +107,9 @@ void device_warm_up(const struct device_job *j, uint64_t n,
 	const struct conf_list *l = &j->model->warmup_ms;
 	const double *ms = l->items;
 
-	for (uint32_t i = 0; n < l->n && !j->step && i < j->gpus->n; i++)
+	if (n >= l->n || j->step || j->inference)
+		return;
+	for (uint32_t i = 0; i < j->gpus->n; i++)
 		part[i].warmup_ns = (uint64_t)(ms[n] * NS_PER_MS);
 }
 

@@ -45,16 +45,6 @@ static void look_up(const char *model, uint64_t *parameters,
 	}
 }
 
-/* A JSON string is a YAML double-quoted one. */
-static void put(FILE *f, const char *key, const char *text)
-{
-	json_auto_t *j = json_bytes(text);
-
-	fprintf(f, "%s: ", key);
-	json_dumpf(j, f, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-	fputc('\n', f);
-}
-
 static void put_row(FILE *f, uint64_t batch, double samples_per_s)
 {
 	double ms = (double)batch * 1e3 / samples_per_s;
@@ -69,11 +59,12 @@ static void write_yaml(const struct gpu_rate *r, uint64_t parameters,
 	json_auto_t *model = json_bytes(r->model);
 	double most = fmin(MOST_BATCH, floor(r->samples_per_s * MOST_MS / 1e3));
 
-	put(f, "name", r->name);
-	put(f, "source", r->source);
-	put(f, "notes",
-	    "A step takes its samples divided by the rate that was given. "
-	    "Nominal: that a third of it is forward. Copies take no time.");
+	json_put_yaml(f, "name", r->name);
+	json_put_yaml(f, "source", r->source);
+	json_put_yaml(
+		f, "notes",
+		"A step takes its samples divided by the rate that was given. "
+		"Nominal: that a third of it is forward. Copies take no time.");
 	if (r->precision)
 		fprintf(f, "precision: %s\n", r->precision);
 	fprintf(f, "memory_mib: %.17g\nsample_bytes: %" PRIu64 "\nmodels:\n  ",
@@ -132,6 +123,7 @@ int gpu_model_set_rate(struct gpu_model *m, double samples_per_s,
 		row[i].backward_ms = ms - ms * part;
 		row[i].optimizer_ms = row[i].spread_pct = 0;
 	}
-	m->tolerance_pct = 0;
+	m->tolerance_pct = m->host_ms = 0;
+	m->warmup_ms.n = 0;
 	return m->source ? 0 : -ENOMEM;
 }

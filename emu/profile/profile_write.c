@@ -21,12 +21,8 @@ static void write_text(FILE *f, const char *key, const char *text, int indent)
 	int column = WIDTH;
 
 	if (text[0] == ' ' || strpbrk(text, "\n\t") || strstr(text, "  ")) {
-		json_auto_t *j = json_bytes(text);
-
-		/* a JSON string is a YAML double-quoted one */
-		fprintf(f, "%*s%s: ", indent, "", key);
-		json_dumpf(j, f, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-		fputc('\n', f);
+		fprintf(f, "%*s", indent, "");
+		json_put_yaml(f, key, text);
 		return;
 	}
 	fprintf(f, "%*s%s: >-", indent, "", key);

@@ -154,16 +154,6 @@ static int fill_in(struct options *o, const char *name, int argc, char **argv)
 
 /* --- storage -------------------------------------------------------------- */
 
-static void put(FILE *f, const char *key, const char *text)
-{
-	json_auto_t *j = json_bytes(text);
-
-	/* a JSON string is a YAML double-quoted one */
-	fprintf(f, "%s: ", key);
-	json_dumpf(j, f, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-	fputc('\n', f);
-}
-
 static void put_time(FILE *f, const char *key, uint64_t ns)
 {
 	char text[UNITS_TEXT];
@@ -180,8 +170,8 @@ static void write_storage(const struct options *o, FILE *f)
 	double mb_per_s = 0;
 
 	fprintf(f, "# SPDX-License-Identifier: MIT\n");
-	put(f, "name", o->name);
-	put(f, "source", o->source);
+	json_put_yaml(f, "name", o->name);
+	json_put_yaml(f, "source", o->source);
 	if (o->bandwidth)
 		parse_bandwidth(o->bandwidth, &mb_per_s);
 	if (o->seek_ns)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "common/heap.h"
+#include "common/json.h"
 #include "common/rng.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -345,17 +346,6 @@ static void write_names(const struct fit *v, enum point_kind kind,
 	write_time(f, "latency", at, 0, 1);
 }
 
-static void write_text(FILE *f, const char *key, const char *text)
-{
-	json_auto_t *j = json_string(text);
-
-	/* a JSON string is a YAML double-quoted one */
-	fprintf(f, "%s: ", key);
-	if (j)
-		json_dumpf(j, f, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-	fputc('\n', f);
-}
-
 /* What reads up to LINE_TO take longer than SMALL ones, by their medians. Heads
  * that move hide it. */
 static void write_times(const struct fit *v, FILE *f)
@@ -398,9 +388,9 @@ int fit_write(const struct points *p, const struct fit_text *text, FILE *f,
 	if (r < 0)
 		return r;
 	fprintf(f, "# SPDX-License-Identifier: MIT\n");
-	write_text(f, "name", text->name);
-	write_text(f, "source", text->source);
-	write_text(f, "notes", text->notes);
+	json_put_yaml(f, "name", text->name);
+	json_put_yaml(f, "source", text->source);
+	json_put_yaml(f, "notes", text->notes);
 	write_channels(&v, f);
 	fprintf(f,
 		"link:\n  source: what all reads had together\n"
@@ -408,8 +398,9 @@ int fit_write(const struct points *p, const struct fit_text *text, FILE *f,
 		v.link_mb_per_s);
 	if (!v.continued)
 		fprintf(f,
-			"iops:\n  source: the most 4 KiB reads a second at "
-			"any depth\n  verified: true\n  per_s: %.5g\n",
+			"iops:\n  source: 4 KiB reads a second, the middle of "
+			"those near the most\n  verified: true\n  per_s: "
+			"%.5g\n",
 			v.per_s);
 	write_quota(&v, f);
 	write_names(&v, POINT_OPEN, "open", f);

@@ -43,13 +43,14 @@ int comm_mpi_open(void (*died)(void *ctx, uint32_t rank), void *ctx,
 		  struct comm **ret, struct err *err)
 {
 	void *module = load();
-	const char *why = module ? NULL : dlerror();
 	__typeof__(&comm_mpi_module_open) open = NULL;
+	const char *why;
 
 	if (module)
 		*(void **)&open = dlsym(module, COMM_MPI_MODULE_OPEN);
 	if (open)
 		return open(died, ctx, ret, err);
+	why = dlerror();
 	return err_set(err, -ENOTSUP,
 		       "cannot load MPI: %s; gpemu-train needs Open MPI or "
 		       "MPICH, and a build with libopenmpi-dev or libmpich-dev "

@@ -228,8 +228,8 @@ int train_node_open(const struct train_options *o, const struct train_choice *c,
 					      .transfer = c->transfer } };
 	ret->gpus.transfer = gpus_transfer(&ret->gpus);
 	/* a gpemu-gpud knows nothing of its clients' hosts; --step-time has all
-	 * of a step */
-	if (!o->gpu_server && !o->step_time)
+	 * of a step, and the profile's was measured with a backward pass */
+	if (!o->gpu_server && !o->step_time && !o->inference)
 		ret->gpus.host_ns = (uint64_t)(m->host_ms * NS_PER_MS);
 	if (o->node)
 		r = node_profile_load(o->node, &ret->profile, err);

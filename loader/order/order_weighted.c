@@ -112,7 +112,8 @@ static int read_weights(const char *file, double *ret, uint64_t n,
 		       n, of);
 }
 
-/* Of the labels: those of the file, or 1, over the samples of each. */
+/* A sample weighs what the file says of its label; without a file, all labels
+ * have the same share. */
 static int weigh_labels(const struct order_input *in, const char *file,
 			double *ret, struct err *err)
 {
@@ -123,8 +124,6 @@ static int weigh_labels(const struct order_input *in, const char *file,
 
 	if (!weight || !count)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++)
-		weight[i] = 1;
 	if (file)
 		r = read_weights(file, weight, n, bys[BY_LABEL], err);
 	for (size_t i = 0; i < in->n; i++)

@@ -19,6 +19,7 @@ static uint64_t share(const struct schedule_config *c)
 int schedule_open(const struct schedule_config *c, struct schedule *ret,
 		  struct err *err)
 {
+	bool once = !c->replay && !c->order->repeats;
 	int r = 0;
 
 	*ret = (struct schedule){ .c = *c, .n = share(c) };
@@ -30,9 +31,9 @@ int schedule_open(const struct schedule_config *c, struct schedule *ret,
 			       "--group N",
 			       c->order->plugin.name);
 	ret->order = calloc(c->in.n, sizeof(*ret->order));
-	if (!c->replay && !c->order->repeats)
+	if (once)
 		ret->seen = calloc((c->in.n + 63) / 64, sizeof(*ret->seen));
-	if (!ret->order || (!ret->seen && !c->replay && !c->order->repeats))
+	if (!ret->order || (once && !ret->seen))
 		return err_set(err, -ENOMEM, "out of memory for an order");
 	if (c->dump)
 		r = util_output_stream(c->dump, O_CREAT | O_TRUNC, &ret->dump);
