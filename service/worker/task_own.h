@@ -8,7 +8,6 @@
 
 #include "service/worker/buckets.h"
 #include "service/worker/consumers.h"
-#include "service/worker/shared.h"
 #include "service/worker/task.h"
 
 struct task {
