@@ -5,6 +5,7 @@
 #define GPEMU_SERVICE_CLIENT_LINK_H
 
 #include "net/loop.h"
+#include "net/redial.h"
 #include "service/client/shelf.h"
 #include "service/proto/access.h"
 #include "service/proto/outbox.h"
@@ -25,7 +26,6 @@ struct links {
 	uint64_t job, trainer; /* numbers of the job, and of this process */
 	struct share share;
 	uint32_t consumer; /* of rounds */
-	double scale;	   /* wall ns per emulated ns */
 	/* private */
 	struct link_worker *first, *turn; /* whose turn it is; NULL: the first's
 					   */
@@ -51,7 +51,7 @@ struct link_worker {
 	struct conn *conn; /* NULL: not now */
 	struct outbox out;
 	bool greeted, failed;
-	uint64_t dial_at, backoff_ns;
+	struct redial redial;
 	/* of this connection and epoch: batches received, and those that it
 	 * may have sent, for which `reserved` has a buffer each */
 	uint64_t have, upto, told_have, told_upto;
