@@ -30,6 +30,9 @@
 
 /* arbitrary: a reader or two with some readahead spin, a crowd does not */
 enum { SPIN_UP_TO = 8 };
+/* Many timers are many until so long after the last time that they were, in
+ * spins: a burst of requests comes and goes within less. arbitrary */
+enum { CROWD_SPINS = 16 };
 /* The spin budget with more timers, as a share of a core; and the maximum
  * credit, in spins. arbitrary: 64 GPUs with steps of 100 ms use a third of it
  */
@@ -50,6 +53,7 @@ struct timerq {
 	uint64_t lead;	 /* how much earlier it wakes up */
 	uint64_t credit; /* time it may spin */
 	uint64_t earned; /* when credit was last added to */
+	uint64_t crowd_until;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	/* below: under lock */
@@ -76,6 +80,14 @@ static struct timer *pop(struct timerq *q)
 	q->heap[0] = q->heap[--q->n];
 	timers_fix(q->heap, q->n, 0);
 	return top;
+}
+
+/* May it spin before each timer? */
+static bool are_few(struct timerq *q)
+{
+	if (q->n > SPIN_UP_TO)
+		q->crowd_until = q->fired + CROWD_SPINS * tick_spin(q->tick);
+	return q->fired >= q->crowd_until;
 }
 
 static void earn(struct timerq *q, uint64_t now)
@@ -166,7 +178,7 @@ static bool wait_earliest(struct timerq *q)
 		return false;
 	if (deadline <= tick_now(q->tick))
 		return true;
-	if (q->n > SPIN_UP_TO)
+	if (!are_few(q))
 		return wait_among_many(q, deadline);
 	return tick_cond_wait(q->tick, &q->wake, &q->lock, deadline);
 }
@@ -182,7 +194,7 @@ static void *run(void *arg)
 		/* timed out: still the earliest, or one that came before it */
 		if (!wait_earliest(q) || q->stopping || q->moved)
 			continue;
-		bool few = q->n <= SPIN_UP_TO;
+		bool few = are_few(q);
 		struct timer *t = pop(q);
 
 		pthread_mutex_unlock(&q->lock);

@@ -21,6 +21,7 @@
 #include "common/program/launcher.h"
 #include "common/replace.h"
 #include "common/util.h"
+#include "common/text/wrap.h"
 #include "runner/dlio/dlio.h"
 #include "runner/run_check.h"
 #include "runner/result/run_compare.h"
@@ -140,6 +141,7 @@ static int compare(const struct run_options *o, char **args)
 {
 	json_auto_t *j = NULL;
 	struct err err = { 0 };
+	struct wrap w;
 	int code;
 
 	if (!args[1] || !args[2] || args[3]) {
@@ -148,7 +150,11 @@ static int compare(const struct run_options *o, char **args)
 	}
 	code = compare_folders(args[1], args[2], o->metric, &j, &err);
 	if (code == 0 && !o->quiet)
-		compare_print(j, stdout);
+		code = wrap_begin(&w, stdout);
+	if (code == 0 && !o->quiet) {
+		compare_print(j, w.width, w.f);
+		wrap_end(&w);
+	}
 	if (code == 0 && o->common.json)
 		code = json_write(j, o->common.json, &err);
 	return code < 0 ? cli_fail(code, &err) : EXIT_STATUS_DONE;
@@ -293,6 +299,18 @@ static int execute(struct experiment *e, const struct run_options *o,
 	return code;
 }
 
+static int print_check(struct runner *r, struct err *err)
+{
+	struct wrap w;
+	int code = wrap_begin(&w, stdout);
+
+	if (code < 0)
+		return code;
+	code = check_print(r, w.f, err);
+	wrap_end(&w);
+	return code;
+}
+
 /* Load and check, then run the command; returns the exit status. */
 static int workload_main(const char *path, const struct run_options *o,
 			 bool check, struct stop *ret_stop)
@@ -303,7 +321,7 @@ static int workload_main(const char *path, const struct run_options *o,
 	int status = EXIT_STATUS_DONE;
 
 	if (code == 0)
-		code = check	    ? check_print(&e.r, stdout, &err)
+		code = check	    ? print_check(&e.r, &err)
 		       : o->slurm   ? slurm_submit(&e, path, fields, o, &status,
 						   &err)
 		       : o->dry_run ? experiment_dry_run(&e)

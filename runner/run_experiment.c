@@ -8,6 +8,7 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/replace.h"
+#include "common/text/wrap.h"
 #include "common/util.h"
 #include "runner/cell/run_cell.h"
 #include "runner/cell/run_combination.h"
@@ -144,13 +145,13 @@ static int write_summary(const struct runner *r, const struct result *res,
 }
 
 static void print_all(const struct runner *r, const struct result *res,
-		      const struct verdicts *v, FILE *to)
+		      const struct verdicts *v, size_t width, FILE *to)
 {
 	json_auto_t *warnings = warnings_json(res->records);
 	struct rules rules;
 
 	rules_of(&rules, res);
-	result_print(res, to);
+	result_print(res, width, to);
 	if (v->n)
 		fputc('\n', to);
 	verdicts_print(v, to);
@@ -165,6 +166,7 @@ static int write_table(const struct runner *r, const struct result *res,
 {
 	_cleanup_free_ char *path = NULL;
 	struct replace file;
+	struct wrap w;
 	FILE *f;
 	int code;
 
@@ -172,13 +174,15 @@ static int write_table(const struct runner *r, const struct result *res,
 		return -ENOMEM;
 	code = replace_begin_stream(&file, path, &f);
 	if (code == 0) {
-		print_all(r, res, v, f);
+		print_all(r, res, v, 0, f);
 		code = replace_end_stream(&file, f);
 	}
 	if (code < 0)
 		return err_set(err, code, "%s: %s", path, strerror(-code));
-	if (!quiet)
-		print_all(r, res, v, stdout);
+	if (quiet || wrap_begin(&w, stdout) < 0)
+		return 0;
+	print_all(r, res, v, w.width, w.f);
+	wrap_end(&w);
 	return 0;
 }
 

@@ -9,6 +9,8 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/replace.h"
+#include "common/text/columns.h"
+#include "common/text/wrap.h"
 #include "common/util.h"
 #include "common/version.h"
 #include "runner/run/run_host.h"
@@ -133,28 +135,36 @@ static const struct {
 	{ "runs", "runs", "" },
 };
 
-static void print_table(const json_t *found, FILE *f)
+static void print_columns(const json_t *found, size_t width, FILE *f)
 {
-	const json_t *point;
-	char text[32];
+	const json_t *points = json_object_get(found, "points"), *point;
+	struct columns t;
 	size_t i;
 
+	if (columns_init(&t, json_array_size(points) + 1,
+			 ARRAY_SIZE(columns) + 1) < 0)
+		return;
+	t.words = 1;
+	for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
+		snprintf(columns_at(&t, 0, c + 1), COLUMNS_TEXT, "%s",
+			 columns[c].title);
+	json_array_foreach ((json_t *)points, i, point) {
+		snprintf(columns_at(&t, i + 1, 0), COLUMNS_TEXT, "%s",
+			 json_string_value(json_object_get(point, "label")));
+		for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
+			value(point, columns[c].key,
+			      columns_at(&t, i + 1, c + 1), COLUMNS_TEXT);
+	}
+	columns_print(&t, width, f);
+	columns_fini(&t);
+}
+
+static void print_table(const json_t *found, size_t width, FILE *f)
+{
 	fprintf(f, "%s: %s\n\n",
 		json_string_value(json_object_get(found, "workload")),
 		json_string_value(json_object_get(found, "question")));
-	fprintf(f, "%-40s", "");
-	for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
-		fprintf(f, "  %14s", columns[c].title);
-	fputc('\n', f);
-	json_array_foreach (json_object_get(found, "points"), i, point) {
-		fprintf(f, "%-40s",
-			json_string_value(json_object_get(point, "label")));
-		for (size_t c = 0; c < ARRAY_SIZE(columns); c++) {
-			value(point, columns[c].key, text, sizeof(text));
-			fprintf(f, "  %14s", text);
-		}
-		fputc('\n', f);
-	}
+	print_columns(found, width, f);
 	fprintf(f,
 		"\nLargest number of GPUs that this storage keeps at %.3g %% "
 		"utilisation; medians of several runs at the boundary.\n",
@@ -293,7 +303,7 @@ static int write_file(const struct runner *r, const char *name,
 		if (html)
 			html_page(r, found, f);
 		else
-			print_table(found, f);
+			print_table(found, 0, f);
 		code = replace_end_stream(&file, f);
 	}
 	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
@@ -305,6 +315,7 @@ int find_report(struct runner *r, const struct run_options *o,
 {
 	_cleanup_free_ char *path = NULL;
 	struct err why = { 0 };
+	struct wrap w;
 	int code;
 
 	if (asprintf(&path, "%s/find-max.json", r->out) < 0)
@@ -318,7 +329,10 @@ int find_report(struct runner *r, const struct run_options *o,
 		code = write_file(r, "find-max.html", found, true, err);
 	if (code < 0 || o->quiet)
 		return code;
-	print_table(found, stdout);
+	if (wrap_begin(&w, stdout) < 0)
+		return -ENOMEM;
+	print_table(found, w.width, w.f);
+	wrap_end(&w);
 	printf("\npage      %s/find-max.html\n", r->out);
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "common/units.h"
 #include "common/replace.h"
 #include "common/util.h"
+#include "common/text/wrap.h"
 #include "runner/cell/run_estimate.h"
 #include "runner/run_loop.h"
 
@@ -233,7 +234,7 @@ static int write_text(const char *out, const char *name, const struct suite *s,
 	if (html)
 		suite_html(s, parts, out, f);
 	else
-		suite_print(s, parts, f);
+		suite_print(s, parts, 0, f);
 	code = replace_end_stream(&file, f);
 	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
 			: 0;
@@ -244,6 +245,7 @@ static int report(const struct suite *s, const struct suite_part *parts,
 {
 	_cleanup_free_ char *out = NULL, *summary = NULL;
 	json_auto_t *j = suite_json(s, parts);
+	struct wrap w;
 	int code;
 
 	if (!j ||
@@ -260,8 +262,9 @@ static int report(const struct suite *s, const struct suite_part *parts,
 		code = write_text(out, "table.txt", s, parts, false, err);
 	if (code == 0)
 		code = write_text(out, "report.html", s, parts, true, err);
-	if (code == 0 && !o->quiet) {
-		suite_print(s, parts, stdout);
+	if (code == 0 && !o->quiet && wrap_begin(&w, stdout) == 0) {
+		suite_print(s, parts, w.width, w.f);
+		wrap_end(&w);
 		printf("\nreport    %s/report.html\n", out);
 	}
 	return code;

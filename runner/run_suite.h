@@ -83,7 +83,7 @@ struct suite_total suite_sum(const struct suite *s,
 
 /* The table as text. */
 void suite_print(const struct suite *s, const struct suite_part *parts,
-		 FILE *f);
+		 size_t width, FILE *f);
 /* {gpemu, suite, question, seconds, budget_s, host, workloads: [...]} */
 json_t *suite_json(const struct suite *s, const struct suite_part *parts);
 /* The page. `out`: its folder, for the links. */

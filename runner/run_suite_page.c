@@ -84,7 +84,7 @@ static void passed_text(const struct suite *s, const struct suite_total *t,
 /* --- terminal --------------------------------------------------------- */
 
 /* arbitrary: together they fit a terminal of 140 columns */
-enum { CHECK_WIDTH = 46, KIND_WIDTH = 10, VALUE_WIDTH = 28 };
+enum { CHECK_WIDTH = 46, KIND_WIDTH = 10, VALUE_WIDTH = 28, LINE_WIDTH = 140 };
 /* of part_text */
 enum { PART_TEXT = SCORE_TEXT + 100 };
 
@@ -98,25 +98,54 @@ static void column(FILE *f, const char *text, int width)
 		fprintf(f, "%.*s...  ", width - 3, text);
 }
 
-static void print_row(const json_t *row, FILE *f)
+/* For a terminal that is too narrow for columns. */
+static void print_narrow(const json_t *row, const char *verdict, FILE *f)
+{
+	const char *interval = text_of(row, "interval");
+
+	fprintf(f,
+		"  %s\n      %s, %s: published or expected %s, ours %s%s%s\n",
+		text_of(row, "check"), verdict, text_of(row, "kind"),
+		text_of(row, "published"), text_of(row, "ours"),
+		*interval ? ", 95 % interval " : "", interval);
+}
+
+static void print_row(const json_t *row, size_t width, FILE *f)
 {
 	const char *note = text_of(row, "note");
 	enum verdict_state state;
 	enum evidence_kind kind;
+	const char *verdict = score_parse(row, &kind, &state) < 0
+				      ? "-"
+				      : verdict_word(kind, state);
 
+	if (width && width < LINE_WIDTH) {
+		print_narrow(row, verdict, f);
+		if (note[0])
+			fprintf(f, "      %s\n", note);
+		return;
+	}
 	fputs("  ", f);
 	column(f, text_of(row, "check"), CHECK_WIDTH);
 	column(f, text_of(row, "kind"), KIND_WIDTH);
 	column(f, text_of(row, "published"), VALUE_WIDTH);
 	column(f, text_of(row, "ours"), VALUE_WIDTH);
 	column(f, text_of(row, "interval"), VALUE_WIDTH);
-	fprintf(f, "%s%s%s\n",
-		score_parse(row, &kind, &state) < 0 ? "-"
-						    : verdict_word(kind, state),
-		note[0] ? ": " : "", note);
+	fprintf(f, "%s%s%s\n", verdict, note[0] ? ": " : "", note);
 }
 
-void suite_print(const struct suite *s, const struct suite_part *parts, FILE *f)
+static void print_head(FILE *f)
+{
+	column(f, "figure, check", CHECK_WIDTH + 2);
+	column(f, "kind", KIND_WIDTH);
+	column(f, "published or expected", VALUE_WIDTH);
+	column(f, "ours", VALUE_WIDTH);
+	column(f, "95 % interval", VALUE_WIDTH);
+	fputs("verdict\n", f);
+}
+
+void suite_print(const struct suite *s, const struct suite_part *parts,
+		 size_t width, FILE *f)
 {
 	struct suite_total t = suite_sum(s, parts);
 	char text[UNITS_TEXT], budget[UNITS_TEXT], checks[PART_TEXT];
@@ -124,12 +153,8 @@ void suite_print(const struct suite *s, const struct suite_part *parts, FILE *f)
 	size_t k;
 
 	fprintf(f, "%s: %s\n\n", s->name, s->question);
-	column(f, "figure, check", CHECK_WIDTH + 2);
-	column(f, "kind", KIND_WIDTH);
-	column(f, "published or expected", VALUE_WIDTH);
-	column(f, "ours", VALUE_WIDTH);
-	column(f, "95 % interval", VALUE_WIDTH);
-	fputs("verdict\n", f);
+	if (!width || width >= LINE_WIDTH)
+		print_head(f);
 	for (size_t i = 0; i < s->workloads.n; i++) {
 		part_text(&parts[i], checks, sizeof(checks));
 		fputc('\n', f);
@@ -138,7 +163,7 @@ void suite_print(const struct suite *s, const struct suite_part *parts, FILE *f)
 			units_human_duration(parts[i].seconds * NS_PER_S, text),
 			checks);
 		json_array_foreach (parts[i].rows, k, row)
-			print_row(row, f);
+			print_row(row, width, f);
 	}
 	fputc('\n', f);
 	score_print(&t.score, f);

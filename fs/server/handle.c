@@ -2,6 +2,7 @@
 #include "fs/server/handle.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <utlist.h>
 
@@ -60,6 +61,20 @@ void server_close(struct server *s, struct handle *h)
 		free(h->seen);
 	}
 	free(h);
+}
+
+bool handle_first(const struct server *s, struct handle *h, uint32_t extent)
+{
+	uint64_t bit = 1ull << (extent % 64), *word = &h->seen[extent / 64];
+	bool first;
+
+	if (h->epoch != s->epoch) {
+		memset(h->seen, 0, seen_words(s, h->node) * sizeof(*h->seen));
+		h->epoch = s->epoch;
+	}
+	first = !(*word & bit);
+	*word |= bit;
+	return first;
 }
 
 void handle_hold(struct server *s, struct handle *h, struct object *o)

@@ -21,10 +21,13 @@ struct handle {
 	 * memory */
 	struct object *held;
 	struct handle *prev, *next; /* in the server's list */
+	uint64_t epoch;		    /* of the server, to which `seen` belongs */
 	uint64_t seen_small;	    /* bit e: this open has counted extent e */
 	uint64_t *seen;		    /* &seen_small; an array for a large file */
 };
 
+/* Its first access to this extent, in this epoch? Marks it. Under the lock. */
+bool handle_first(const struct server *s, struct handle *h, uint32_t extent);
 /* Hold `o`, which the handle is in the middle of; NULL: hold none. Under the
  * lock. */
 void handle_hold(struct server *s, struct handle *h, struct object *o);

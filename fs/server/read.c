@@ -138,16 +138,6 @@ static void finish(struct read_request *r)
 		free_bytes(s, buf, room);
 }
 
-/* First access in this open? Marks it. */
-static bool first_seen(struct handle *h, uint32_t extent)
-{
-	uint64_t bit = 1ull << (extent % 64), *word = &h->seen[extent / 64];
-	bool first = !(*word & bit);
-
-	*word |= bit;
-	return first;
-}
-
 /* A fetch, and the layer that starts it. */
 struct begin {
 	struct fetch *fetch;
@@ -167,7 +157,7 @@ static struct ask ask_of(struct server *s, const struct read_request *r,
 				       .file_bytes = file_bytes },
 			     .node = node,
 			     .arrival = r->arrival,
-			     .first = first_seen(r->handle, extent),
+			     .first = handle_first(s, r->handle, extent),
 			     .later = r->later,
 			     .starter = s->split.start };
 }

@@ -6,8 +6,8 @@
  * stack of layers (fs/server/layer.h).
  *
  * A hit or miss is counted once per object (a file, or a 4 MiB extent of a
- * large one) and open, whatever the sizes of the reads. Empty reads and reads
- * beyond the end are free. A hit saves the read and the open; lookups and
+ * large one), open and epoch, whatever the sizes of the reads. Empty reads and
+ * reads beyond the end are free. A hit saves the read and the open; lookups and
  * directory listings always cost what the profile says.
  *
  * With groups one read of the device fetches all files of a group: the first

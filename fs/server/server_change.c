@@ -55,6 +55,7 @@ int server_epoch(struct server *s, struct err *err)
 		return r;
 	pthread_mutex_lock(&s->lock);
 	stack_event(s, LAYER_EPOCH, 0);
+	s->epoch++;
 	now = server_mark_now(s);
 	server_unlock(s);
 	begin_epoch(s, &now);
@@ -70,6 +71,7 @@ int server_reset(struct server *s, struct err *err)
 		return r;
 	pthread_mutex_lock(&s->lock);
 	stack_event(s, LAYER_RESET, 0);
+	s->epoch++;
 	fetcher_reset_stats(s->fetcher);
 	s->reads = (struct cache_counts){ 0 };
 	__atomic_store_n(&s->delivered_bytes, 0, __ATOMIC_RELAXED);
@@ -103,8 +105,10 @@ static int renew(struct server *s, const struct layer_change *c,
 	}
 	if (r == 0) {
 		pthread_mutex_lock(&s->lock);
-		if (!keep)
+		if (!keep) {
 			stack_event(s, event, 0);
+			s->epoch++;
+		}
 		for (size_t i = 0; i < s->n_layers; i++)
 			if (fresh[i])
 				s->layers[i]->ops->swap(s->layers[i],

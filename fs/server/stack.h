@@ -71,9 +71,12 @@ struct server {
 	struct storage_profile *storage;
 	struct object *flights; /* uthash by key: objects in flight */
 	struct cache_counts reads;
-	uint64_t coalesced;	     /* reads that joined a flight */
-	uint64_t passed_through;     /* opens */
-	uint64_t seq;		     /* of the last counted access or event */
+	uint64_t coalesced;	 /* reads that joined a flight */
+	uint64_t passed_through; /* opens */
+	uint64_t seq;		 /* of the last counted access or event */
+	uint64_t epoch; /* changes with each event of all objects: epoch, reset,
+			 * drop-cache, another cache; files that stay open
+			 * count their objects again */
 	uint64_t capacity;	     /* of the caches, in memory */
 	uint64_t tiers[MOST_LAYERS]; /* of each of them */
 	unsigned n_keepers;	     /* caches that keep objects of all files */

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "common/text/wrap.h"
-#include "common/util.h"
 #include "runner/cell/run_disturb.h"
 #include "runner/page/run_html.h"
 
@@ -200,17 +198,9 @@ void warnings_print(const json_t *warnings, FILE *f)
 	size_t i;
 
 	json_array_foreach ((json_t *)warnings, i, one) {
-		_cleanup_free_ char *line = NULL;
-		size_t n;
-		FILE *to = open_memstream(&line, &n);
-
-		if (!to)
-			return;
-		fprintf(to, "WARN  %s%s: ", title(one), text_of(one, "what"));
-		tell(one, put_text, to);
-		fclose(to);
-		wrap_print(line ? line : "", strlen("WARN  "), wrap_width(f),
-			   f);
+		fprintf(f, "WARN  %s%s: ", title(one), text_of(one, "what"));
+		tell(one, put_text, f);
+		fputc('\n', f);
 	}
 }
 

@@ -16,8 +16,7 @@
  * and the id of the worst with its reason. NULL: no memory. */
 json_t *warnings_json(const json_t *records);
 
-/* Of that array: a line "WARN ..." each, wrapped where `f` is a terminal;
- * nothing if it is empty. */
+/* Of that array: a line "WARN ..." each; nothing if it is empty. */
 void warnings_print(const json_t *warnings, FILE *f);
 /* A section for the report. */
 void warnings_html(const json_t *warnings, FILE *f);

@@ -34,7 +34,7 @@
 int compare_folders(const char *a, const char *b, const char *metric,
 		    json_t **ret, struct err *err);
 
-/* run_compare_text.c: as tables. */
-void compare_print(const json_t *comparison, FILE *f);
+/* run_compare_text.c: as tables, in lines of so many bytes (0: any). */
+void compare_print(const json_t *comparison, size_t width, FILE *f);
 
 #endif

@@ -2,6 +2,7 @@
 /* Prints a comparison as text. */
 #include <string.h>
 
+#include "common/text/columns.h"
 #include "common/util.h"
 #include "runner/result/run_compare.h"
 #include "runner/result/run_result.h"
@@ -48,32 +49,66 @@ static void runs(char *buf, size_t n, const json_t *row)
 		snprintf(buf, n, "%ld, %ld", a, b);
 }
 
-static void print_row(const json_t *row, FILE *f)
-{
-	char at[60], a[RESULT_TEXT], b[RESULT_TEXT], change[RESULT_TEXT];
-	char low[RESULT_TEXT], high[RESULT_TEXT], least[RESULT_TEXT];
-	char range[3 * RESULT_TEXT], n[24];
-	const json_t *p = json_object_get(row, "p_holm");
-	const char *sign = strcmp(text(row, "scale"), "ratio") ? "+" : "x";
+enum { METRIC, AT, RUNS, A, B, CHANGE, RANGE, SEES, P, N_COLUMNS };
 
-	labels(json_object_get(row, "axes"), at, sizeof(at));
-	runs(n, sizeof(n), row);
-	cell(a, sizeof(a), row, "median_a");
-	cell(b, sizeof(b), row, "median_b");
-	cell(change, sizeof(change), row, "change");
+static const char *const titles[] = {
+	[METRIC] = "metric", [AT] = "at", [RUNS] = "runs",
+	[A] = "A",	     [B] = "B",	  [CHANGE] = "change",
+	[RANGE] = "95 %",    [P] = "p",	  [SEES] = "could see",
+};
+
+/* "x1.02", "+3"; "-": there is none */
+static void signed_cell(char *buf, const json_t *row, const char *key)
+{
+	bool ratio = !strcmp(text(row, "scale"), "ratio");
+
+	buf[0] = ratio ? 'x' : '+';
+	cell(buf + json_is_number(json_object_get(row, key)), COLUMNS_TEXT - 1,
+	     row, key);
+}
+
+static void fill_row(const struct columns *t, size_t i, const json_t *row)
+{
+	char low[RESULT_TEXT], high[RESULT_TEXT];
+	const json_t *p = json_object_get(row, "p_holm");
+
+	snprintf(columns_at(t, i, METRIC), COLUMNS_TEXT, "%s",
+		 text(row, "metric"));
+	labels(json_object_get(row, "axes"), columns_at(t, i, AT),
+	       COLUMNS_TEXT);
+	runs(columns_at(t, i, RUNS), COLUMNS_TEXT, row);
+	cell(columns_at(t, i, A), COLUMNS_TEXT, row, "median_a");
+	cell(columns_at(t, i, B), COLUMNS_TEXT, row, "median_b");
+	signed_cell(columns_at(t, i, CHANGE), row, "change");
 	cell(low, sizeof(low), row, "low");
 	cell(high, sizeof(high), row, "high");
-	cell(least, sizeof(least), row, "detectable");
-	snprintf(range, sizeof(range), "%s to %s", low, high);
-	fprintf(f, "%-14s %-28s %8s %10s %10s %s%9s %17s %s%9s",
-		text(row, "metric"), at, n, a, b, sign, change, range, sign,
-		least);
+	signed_cell(columns_at(t, i, SEES), row, "detectable");
+	snprintf(columns_at(t, i, RANGE), COLUMNS_TEXT, "%s to %s", low, high);
 	if (json_is_number(p))
-		fprintf(f, " %8.3g%s\n", json_number_value(p),
-			json_is_true(json_object_get(row, "significant")) ? " *"
-									  : "");
+		snprintf(columns_at(t, i, P), COLUMNS_TEXT, "%.3g%s",
+			 json_number_value(p),
+			 json_is_true(json_object_get(row, "significant"))
+				 ? " *"
+				 : "");
 	else
-		fprintf(f, " %8s\n", "-");
+		snprintf(columns_at(t, i, P), COLUMNS_TEXT, "-");
+}
+
+static void print_changes(const json_t *changes, size_t width, FILE *f)
+{
+	struct columns t;
+	json_t *row;
+	size_t i;
+
+	if (columns_init(&t, json_array_size(changes) + 1, N_COLUMNS) < 0)
+		return;
+	t.words = RUNS;
+	for (i = 0; i < N_COLUMNS; i++)
+		snprintf(columns_at(&t, 0, i), COLUMNS_TEXT, "%s", titles[i]);
+	json_array_foreach ((json_t *)changes, i, row)
+		fill_row(&t, i + 1, row);
+	columns_print(&t, width, f);
+	columns_fini(&t);
 }
 
 /* A value on one line, truncated. */
@@ -132,7 +167,7 @@ static void print_ends(const json_t *comparison, FILE *f)
 	print_list("Only in B: ", json_object_get(comparison, "only_b"), f);
 }
 
-static void print_one(const json_t *comparison, FILE *f)
+static void print_one(const json_t *comparison, size_t width, FILE *f)
 {
 	const json_t *changes = json_object_get(comparison, "changes");
 	json_t *row;
@@ -140,10 +175,8 @@ static void print_one(const json_t *comparison, FILE *f)
 
 	fprintf(f, "A  %s\nB  %s\n\n", text(comparison, "a"),
 		text(comparison, "b"));
-	fprintf(f, "%-14s %-28s %8s %10s %10s %10s %17s %10s %8s\n", "metric",
-		"at", "runs", "A", "B", "change", "95 %", "could see", "p");
+	print_changes(changes, width, f);
 	json_array_foreach ((json_t *)changes, i, row) {
-		print_row(row, f);
 		untested += !json_is_number(json_object_get(row, "p"));
 		significant +=
 			json_is_true(json_object_get(row, "significant"));
@@ -159,7 +192,7 @@ static void print_one(const json_t *comparison, FILE *f)
 	print_ends(comparison, f);
 }
 
-void compare_print(const json_t *comparison, FILE *f)
+void compare_print(const json_t *comparison, size_t width, FILE *f)
 {
 	const json_t *list = json_object_get(comparison, "workloads");
 	json_t *one;
@@ -167,18 +200,16 @@ void compare_print(const json_t *comparison, FILE *f)
 
 	json_array_foreach ((json_t *)list, i, one) {
 		fprintf(f, "%s%s\n", i ? "\n" : "", text(one, "workload"));
-		print_one(one, f);
+		print_one(one, width, f);
 	}
 	if (list)
 		print_ends(comparison, f);
 	else
-		print_one(comparison, f);
+		print_one(comparison, width, f);
 	fputs("\nx: B/A, +: B-A, where a value is not positive. *: p below "
-	      "0.05 "
-	      "after Holm's correction\nover the points of a metric; Student's "
-	      "t, of logarithms with x, by pairs of a seed where\nthe seeds "
-	      "are "
-	      "the same. could see: the smallest change that these runs, as "
-	      "they vary,\nwould have shown.\n",
+	      "0.05\nafter Holm's correction over the points of a metric; "
+	      "Student's t, of\nlogarithms with x, by pairs of a seed where "
+	      "the seeds are the same. could see:\nthe smallest change that "
+	      "these runs, as they vary, would have shown.\n",
 	      f);
 }

@@ -99,7 +99,8 @@ void result_explain(const struct result *res, FILE *f);
  */
 void result_csv(const struct result *res, FILE *f);
 
-/* The table as text, and which parts are real and which emulated. */
-void result_print(const struct result *res, FILE *f);
+/* The table as text, in lines of so many bytes (0: any), and which parts are
+ * real and which emulated. */
+void result_print(const struct result *res, size_t width, FILE *f);
 
 #endif

@@ -9,22 +9,10 @@
 #include <string.h>
 
 #include "common/plugin.h"
+#include "common/text/columns.h"
 #include "common/util.h"
 #include "runner/result/run_origins.h"
 #include "runner/result/run_result.h"
-
-enum { CELL_TEXT = 3 * RESULT_TEXT + 4 };
-
-/* rows * columns texts; row 0 is the header, row 1 the units */
-struct table {
-	char (*text)[CELL_TEXT];
-	size_t rows, columns;
-};
-
-static char *at(const struct table *t, size_t row, size_t column)
-{
-	return t->text[row * t->columns + column];
-}
 
 void result_digits(char *buf, size_t n, double v, int digits)
 {
@@ -102,24 +90,26 @@ static bool is_twice(const uint64_t *sorted, size_t n, uint64_t key)
 	       (at + 1 < sorted + n && at[1] == key);
 }
 
-static void fill_header(const struct result *res, struct table *t)
+static void fill_header(const struct result *res, struct columns *t)
 {
 	const struct workload *w = res->r->w;
 	size_t c = 0;
 
 	for (; c < w->n_axes; c++)
-		snprintf(at(t, 0, c), CELL_TEXT, "%s", w->axes[c].name);
+		snprintf(columns_at(t, 0, c), COLUMNS_TEXT, "%s",
+			 w->axes[c].name);
 	for (size_t i = 0; i < res->n_columns; i++, c++) {
 		const struct metric *m = res->metrics[i];
 
-		snprintf(at(t, 0, c), CELL_TEXT, "%s",
+		snprintf(columns_at(t, 0, c), COLUMNS_TEXT, "%s",
 			 m->label ? m->label : m->name);
-		snprintf(at(t, 1, c), CELL_TEXT, "%s", m->unit ? m->unit : "");
+		snprintf(columns_at(t, 1, c), COLUMNS_TEXT, "%s",
+			 m->unit ? m->unit : "");
 	}
-	snprintf(at(t, 0, c), CELL_TEXT, "runs");
+	snprintf(columns_at(t, 0, c), COLUMNS_TEXT, "runs");
 }
 
-static void fill_row(const struct result *res, struct table *t, size_t point,
+static void fill_row(const struct result *res, struct columns *t, size_t point,
 		     bool alike)
 {
 	const struct workload *w = res->r->w;
@@ -127,52 +117,23 @@ static void fill_row(const struct result *res, struct table *t, size_t point,
 	size_t ok = res->n_ok[point], failed = res->n_failed[point];
 
 	for (; c < w->n_axes; c++)
-		snprintf(at(t, row, c), CELL_TEXT, "%s",
+		snprintf(columns_at(t, row, c), COLUMNS_TEXT, "%s",
 			 workload_at(w, point, c)->label);
-	for (size_t i = 0; i < res->n_columns; i++, c++)
-		result_spread(at(t, row, c), CELL_TEXT,
+	for (size_t i = 0; i < res->n_columns; i++, c++) {
+		char *text = columns_at(t, row, c), *range;
+
+		result_spread(text, COLUMNS_TEXT,
 			      result_at(res, point, res->metrics[i]));
+		range = strchr(text, ' ');
+		if (range)
+			*range = '\n'; /* it may go below */
+	}
 	if (failed)
-		snprintf(at(t, row, c), CELL_TEXT, "%zu, %zu failed%s", ok,
-			 failed, alike ? " *" : "");
+		snprintf(columns_at(t, row, c), COLUMNS_TEXT,
+			 "%zu, %zu failed%s", ok, failed, alike ? " *" : "");
 	else
-		snprintf(at(t, row, c), CELL_TEXT, "%zu%s", ok,
+		snprintf(columns_at(t, row, c), COLUMNS_TEXT, "%zu%s", ok,
 			 alike ? " *" : "");
-}
-
-/* Axes are left-aligned, numbers right-aligned. */
-static void print_row(const struct table *t, size_t row, const int *widths,
-		      size_t n_words, FILE *f)
-{
-	size_t n = t->columns;
-
-	while (n && !at(t, row, n - 1)[0])
-		n--; /* no blanks at the end of a line */
-	for (size_t c = 0; c < n; c++)
-		fprintf(f, "%s%*s", c ? "  " : "",
-			c < n_words ? -widths[c] : widths[c], at(t, row, c));
-	fputc('\n', f);
-}
-
-static void print_table(const struct table *t, size_t n_words, FILE *f)
-{
-	_cleanup_free_ int *widths = calloc(t->columns, sizeof(*widths));
-	int sum = -2;
-
-	if (!widths)
-		return;
-	for (size_t c = 0; c < t->columns; c++) {
-		for (size_t row = 0; row < t->rows; row++)
-			widths[c] = MAX(widths[c], (int)strlen(at(t, row, c)));
-		sum += widths[c] + 2;
-	}
-	for (size_t row = 0; row < t->rows; row++) {
-		print_row(t, row, widths, n_words, f);
-		for (int i = 0; row == 1 && i < sum; i++)
-			fputc('-', f);
-		if (row == 1)
-			fputc('\n', f);
-	}
 }
 
 static const char *text_of(const json_t *record, const char *path)
@@ -266,18 +227,19 @@ void result_explain(const struct result *res, FILE *f)
 			n, level);
 }
 
-void result_print(const struct result *res, FILE *f)
+void result_print(const struct result *res, size_t width, FILE *f)
 {
 	const struct workload *w = res->r->w;
-	struct table t = { .rows = w->n_points + 2,
-			   .columns = w->n_axes + res->n_columns + 1 };
 	_cleanup_free_ uint64_t *sorted = NULL;
 	_cleanup_free_ uint64_t *keys = keys_of_points(res, &sorted);
+	struct columns t;
 	bool any = false;
 
-	t.text = calloc(t.rows * t.columns, sizeof(*t.text));
-	if (!t.text)
+	if (columns_init(&t, w->n_points + 2, w->n_axes + res->n_columns + 1) <
+	    0)
 		return;
+	t.heads = 2;
+	t.words = w->n_axes;
 	fprintf(f, "%s: %s\n\n", w->name, w->question);
 	fill_header(res, &t);
 	for (size_t i = 0; i < w->n_points; i++) {
@@ -286,8 +248,8 @@ void result_print(const struct result *res, FILE *f)
 		fill_row(res, &t, i, alike);
 		any = any || alike;
 	}
-	print_table(&t, w->n_axes, f);
-	free(t.text);
+	columns_print(&t, width, f);
+	columns_fini(&t);
 	fputc('\n', f);
 	result_explain(res, f);
 	if (any)

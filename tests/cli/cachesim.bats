@@ -272,6 +272,20 @@ for x in sys.argv[1:]:
 	[[ $output == *twitter*msr*ibm* ]]
 }
 
+@test "prompts of a KV cache, as Mooncake publishes them" {
+	printf '%s\n' '{"timestamp": 0, "input_length": 900, "hash_ids": [0, 1]}' \
+		'{"timestamp": 2500, "hash_ids": [0, 2]}' >k.jsonl
+	reads k.jsonl=4,3,$((3 * 512 * 327680)),1 \
+		k.jsonl:mooncake:token_bytes=1,block=16=4,3,48,1
+	read_as k.jsonl "r['layout'] == 'mooncake'" "r['span_s'] == 2.5" "r['records'] == 2"
+	printf '{"hash_ids": [1]}\n\n{"hash_ids": [-1]}\n' >bad
+	run -1 gpemu-cachesim --trace bad
+	[[ $output == *"bad:3:1: hash_ids must be non-negative integers" ]]
+	printf '{"hash_ids": [1]}\n{"hash_ids": [1]' >cut
+	run -1 gpemu-cachesim --trace cut
+	[[ $output == *"cut:2:16: "* ]]
+}
+
 @test "a trace in a pipe, compressed by zstd, or named as libCacheSim does" {
 	command -v zstd >/dev/null || skip "zstd is not installed"
 	records 0,1,10,2 1,2,20,-1 2,1,10,-1 >t.oracleGeneral

@@ -39,6 +39,10 @@ slower()
 	[[ $output == *"2 of 2 differ significantly"* ]]
 	# the changed program is named
 	[[ $output == *"Differs also:  files.gpemu-train: "*" -> "* ]]
+	"$BATS_TEST_DIRNAME/../in-terminal" 80 "$bin/gpemu-run" compare a b >out
+	cat out
+	[ -z "$(grep -vE '^[AB]  |^Differs' out | grep -E '.{81}')" ]
+	[ "$(grep -c '^metric ' out)" -gt 1 ] # as two tables
 	python3 - <<-'END'
 		import json, math
 		c = json.load(open("c.json"))
@@ -123,7 +127,7 @@ slower()
 	FAIL_LOADER=async run gpemu_run -o b w.yaml
 	run gpemu_run compare a b --metric seconds
 	[ "$status" -eq 0 ]
-	grep -E '^seconds +async +3, 0 +18.00 +- +x +- ' <<<"$output"
+	grep -E '^seconds +async +3, 0 +18.00 +- +- ' <<<"$output"
 	[[ $output == *"1 have too few runs to tell"* ]]
 }
 

@@ -83,6 +83,19 @@ line()
 	[ ! -s standin.log ]
 }
 
+@test "suite: tables and verdicts fit a terminal of 80 columns" {
+	gpemu_run all.yaml >/dev/null
+	for what in files/one.yaml all.yaml "check files/one.yaml"; do
+		# shellcheck disable=SC2086
+		"$BATS_TEST_DIRNAME/../in-terminal" 80 "$bin/gpemu-run" --no-mount $what >out
+		cat out
+		# progress ends with a return, and a path may be as long as it is
+		sed -E 's/.*\r//; /^(records|report|plot|page|dataset) |^gpemu-run: /d' out >lines
+		[ -z "$(grep -E '.{81}' lines)" ]
+	done
+	gpemu_run check files/one.yaml | grep -E '.{81}'
+}
+
 @test "suite: the summary has every row of each workload's summary" {
 	gpemu_run --json - all.yaml >s.json
 	cmp s.json results/all/summary.json

@@ -37,6 +37,9 @@ static const struct sample {
 	  TEXT("1,h,0,Read,4095,2,1\n2,h,0,Write,0,9,1\n3,h,0,Read,0,9,1\n") },
 	{ "ibm", TEXT("1 REST.GET.OBJECT a 10\n2 REST.GET.OBJECT b 20 0 19\n"
 		      "3  REST.GET.OBJECT  a 10 \n") },
+	{ "mooncake", TEXT("{\"hash_ids\": [7], \"timestamp\": 0}\r\n\n"
+			   "{\"timestamp\": 1, \"hash_ids\": [8]}\n"
+			   "{\"hash_ids\": [7]}") },
 };
 
 /* `grain`: 0 for memory. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Traces of lines with columns, in each layout; the first byte says which. */
+/* Traces of lines, in each layout; the first byte says which. */
 #include "tests/fuzz/sim.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -11,6 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		"twitter",
 		"msr:block=1T", /* a line is up to 1025 requests */
 		"ibm",
+		"mooncake",
 	};
 	enum { N = sizeof(layouts) / sizeof(layouts[0]) };
 

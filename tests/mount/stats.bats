@@ -46,6 +46,32 @@ read_all()
 	[ "$(stat_of '["read_amplification"]')" = 1.0 ]
 }
 
+@test "a file that stays open counts its objects in each epoch, and the policy sees them" {
+	head -c 12M /dev/zero >"$src/shard"
+	gpemu-fs -p lru -c 8M "$src" "$mp"
+	python3 - "$mp" <<-'END'
+		import json, os, sys
+		mp = sys.argv[1]
+		fd = os.open(mp + "/shard", os.O_RDONLY)
+		def visit(*extents):
+		    with open(mp + "/.gpemu/control", "w") as f:
+		        f.write("epoch\n")
+		    for e in extents:
+		        for k in range(4): # counted once
+		            os.pread(fd, 4096, (e << 22) + k * 8192)
+		    last = json.load(open(mp + "/.gpemu/stats"))["epochs"][-1]
+		    return last["hits"], last["misses"]
+		assert visit(0, 1) == (0, 2)
+		assert visit(0) == (1, 0)
+		# 1 is now the least recently used, and 2 takes its place
+		assert visit(2, 0, 1) == (1, 2)
+		with open(mp + "/.gpemu/control", "w") as f:
+		    f.write("drop-cache\n")
+		os.pread(fd, 4096, 0)
+		assert json.load(open(mp + "/.gpemu/stats"))["epochs"][-1]["misses"] == 3
+	END
+}
+
 @test "identical misses share one fetch" {
 	head -c 2000000 /dev/urandom >"$src/one"
 	cat >"$BATS_TEST_TMPDIR/slow.yaml" <<-END

@@ -68,6 +68,9 @@ static void mlperf_accelerators_take_the_published_time(void **state)
 		{ "mlperf-b200", "retinanet", 24, 47550000 },
 		{ "mlperf-b200", "flux", 48, 1350000000 },
 		{ "mlperf-b200", "dlrm", 16384, 375000 },
+		{ "mlperf-mi355", "retinanet", 32, 63400000 },
+		{ "mlperf-mi355", "flux", 72, 2025000000 },
+		{ "mlperf-mi355", "dlrm", 16384, 562500 },
 	};
 	struct gpu_profile p;
 

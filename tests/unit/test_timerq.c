@@ -175,6 +175,38 @@ static void among_many_it_gets_up_early(void **state)
 	assert_true(early < late / 2);
 }
 
+/* In each burst most timers are among few that are left. */
+static void bursts_leave_the_processor_to_others(void **state)
+{
+	enum { BURST = 12, BURSTS = 250, APART_US = 100 };
+	struct item *items = calloc(BURST * BURSTS, sizeof(*items));
+	struct seen s = { .tick = tick_new(1, TICK_DEFAULT_SPIN_NS),
+			  .lock = PTHREAD_MUTEX_INITIALIZER,
+			  .all = PTHREAD_COND_INITIALIZER };
+	struct timerq *q;
+	uint64_t from, now, wall;
+	clock_t cpu = clock();
+
+	(void)state;
+	assert_non_null(items);
+	assert_int_equal(timerq_new(s.tick, fire, &s, &q), 0);
+	from = tick_now(s.tick);
+	for (size_t i = 0; i < BURST * BURSTS; i++) {
+		now = tick_now(s.tick);
+		timerq_add(q, &items[i].timer,
+			   now + (i % BURST + 1) * APART_US * NS_PER_US);
+		if (i % BURST == BURST - 1)
+			tick_pause(BURST * APART_US * NS_PER_US);
+	}
+	wall = tick_now(s.tick) - from;
+	cpu = clock() - cpu;
+	timerq_free(q);
+	tick_free(s.tick);
+	free(items);
+	/* the spin before each of the last eight would take two thirds */
+	assert_true((double)cpu / CLOCKS_PER_SEC < .35 * (double)wall / 1e9);
+}
+
 /* Also if the system does not grant it. */
 static void none_early_with_processors_awake(void **state)
 {
@@ -245,6 +277,7 @@ int main(void)
 		cmocka_unit_test(an_earlier_timer_overtakes),
 		cmocka_unit_test(a_timer_moves_both_ways),
 		cmocka_unit_test(among_many_it_gets_up_early),
+		cmocka_unit_test(bursts_leave_the_processor_to_others),
 		cmocka_unit_test(none_early_with_processors_awake),
 		cmocka_unit_test(scaled_clock_divides_wall_time),
 		cmocka_unit_test(fake_clock_moves_by_waiting),
