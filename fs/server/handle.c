@@ -63,16 +63,27 @@ void server_close(struct server *s, struct handle *h)
 	free(h);
 }
 
-bool handle_first(const struct server *s, struct handle *h, uint32_t extent)
+void handle_turn(struct server *s, struct handle *h, uint64_t offset,
+		 uint64_t bytes)
+{
+	uint64_t end = h->end;
+
+	h->end = offset + bytes;
+	if (h->epoch == s->epoch)
+		return;
+	h->epoch = s->epoch;
+	memset(h->seen, 0, seen_words(s, h->node) * sizeof(*h->seen));
+	if (offset < end) {
+		handle_hold(s, h, NULL);
+		h->paid = 0;
+	}
+}
+
+bool handle_first(struct handle *h, uint32_t extent)
 {
 	uint64_t bit = 1ull << (extent % 64), *word = &h->seen[extent / 64];
-	bool first;
+	bool first = !(*word & bit);
 
-	if (h->epoch != s->epoch) {
-		memset(h->seen, 0, seen_words(s, h->node) * sizeof(*h->seen));
-		h->epoch = s->epoch;
-	}
-	first = !(*word & bit);
 	*word |= bit;
 	return first;
 }

@@ -17,6 +17,7 @@ struct handle {
 	/* key of the object read last, or 0. Its other chunks need no second
 	 * fetch, even if the object is gone and its bytes are read again */
 	uint64_t paid;
+	uint64_t end; /* of the last read */
 	/* that object, if not yet read to its end, as long as there is
 	 * memory */
 	struct object *held;
@@ -26,8 +27,13 @@ struct handle {
 	uint64_t *seen;		    /* &seen_small; an array for a large file */
 };
 
+/* Before each read: in another epoch than the last one all objects are counted
+ * again, and the last one is paid for again unless this read goes on behind
+ * that one. Under the lock. */
+void handle_turn(struct server *s, struct handle *h, uint64_t offset,
+		 uint64_t bytes);
 /* Its first access to this extent, in this epoch? Marks it. Under the lock. */
-bool handle_first(const struct server *s, struct handle *h, uint32_t extent);
+bool handle_first(struct handle *h, uint32_t extent);
 /* Hold `o`, which the handle is in the middle of; NULL: hold none. Under the
  * lock. */
 void handle_hold(struct server *s, struct handle *h, struct object *o);

@@ -157,7 +157,7 @@ static struct ask ask_of(struct server *s, const struct read_request *r,
 				       .file_bytes = file_bytes },
 			     .node = node,
 			     .arrival = r->arrival,
-			     .first = handle_first(s, r->handle, extent),
+			     .first = handle_first(r->handle, extent),
 			     .later = r->later,
 			     .starter = s->split.start };
 }
@@ -229,6 +229,7 @@ static int prepare(struct server *s, struct read_request *r,
 	uint64_t at = r->offset, end = r->offset + r->bytes;
 	int n_start = 0;
 
+	handle_turn(s, r->handle, r->offset, r->bytes);
 	while (at < end) {
 		struct read_part *p = &r->parts[r->n_parts];
 
@@ -277,6 +278,7 @@ static void count_raw(struct server *s, struct read_request *r)
 {
 	uint64_t at = r->offset, end = r->offset + r->bytes;
 
+	handle_turn(s, r->handle, r->offset, r->bytes);
 	while (at < end) {
 		struct read_part *p = &r->parts[r->n_parts];
 		struct ask a = ask_of(s, r, (uint32_t)(at / OBJECT_EXTENT));

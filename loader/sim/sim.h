@@ -30,7 +30,8 @@ struct sim_config {
 	bool on_cards; /* their gradients share the network cards of the mounts
 			*/
 	struct sim_mounts *mounts;
-	const uint32_t *file; /* of each sample: its node of the tree */
+	const uint32_t *file; /* of each sample: its node of the tree; with
+			       * containers: of each of these */
 };
 
 struct sim;

@@ -84,10 +84,9 @@ int sim_data_open(const char *source, struct sim_data *d,
 	return r < 0 ? err_set(err, r, "%s: %s", source, strerror(-r)) : 0;
 }
 
-int sim_data_check(const struct sim_data *d, const char *source,
-		   struct err *err)
+int sim_data_format(const struct sim_data *d, const char *source,
+		    const struct format_ops **ret, struct err *err)
 {
-	const struct format_ops *shards;
 	struct detect names = { 0 };
 	int r;
 
@@ -97,22 +96,34 @@ int sim_data_check(const struct sim_data *d, const char *source,
 	for (uint32_t i = 0; d->tree.n_again && i < d->tree.n_nodes; i++)
 		if (tree_file(&d->tree, i) != i)
 			detect_name(&names, tree_name(&d->tree, i));
-	r = detect_format(&names, &shards, err);
-	if (r < 0) {
+	r = detect_format(&names, ret, err);
+	if (r < 0)
 		err_prefix(err, "%s", source);
-		return r;
+	return r;
+}
+
+int sim_data_shards(struct sim_data *d, const struct dataset *data,
+		    const char *source, struct err *err)
+{
+	d->shard = calloc(data->n_containers + 1, sizeof(*d->shard));
+	if (!d->shard)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < data->n_containers; i++) {
+		const char *path = data->names + data->origin[i].path;
+
+		d->shard[i] = tree_find(&d->tree, path);
+		if (d->shard[i] == TREE_NONE)
+			return err_set(err, -ESTALE, "%s/%s: has changed",
+				       source, path);
+		d->shard[i] = tree_file(&d->tree, d->shard[i]);
 	}
-	return shards ? err_set(err, -EINVAL,
-				"%s: has shards (%s), and a simulation reads "
-				"none; if each file is one sample, add "
-				"--format files",
-				source, shards->plugin.name)
-		      : 0;
+	return 0;
 }
 
 void sim_data_close(struct sim_data *d)
 {
 	free(d->file);
+	free(d->shard);
 	tree_fini(&d->tree);
 	*d = (struct sim_data){ 0 };
 }

@@ -348,6 +348,23 @@ static bool advance(struct sim_node *n, struct sim_slot *s, uint64_t now)
 	return false;
 }
 
+static void open_sample(struct sim_node *n, struct sim_slot *s)
+{
+	const struct dataset *d = config(n)->data;
+	const uint32_t *file = n->sim->c.file;
+	uint32_t reader = (uint32_t)(s - n->load.slots), shard;
+	uint64_t at;
+
+	if (!d->n_containers) {
+		sim_read_open(&s->read, file[s->sample], reader);
+		return;
+	}
+	shard = d->container[s->sample];
+	at = dataset_offset(d, s->sample);
+	sim_read_part(&s->read, file[shard], shard, at,
+		      at + dataset_size(d, s->sample), reader);
+}
+
 static void take(struct sim_node *n, struct sim_worker *w, uint64_t now)
 {
 	const struct schedule_config *c = &n->sim->c.schedule->c;
@@ -360,8 +377,7 @@ static void take(struct sim_node *n, struct sim_worker *w, uint64_t now)
 	s->sample = n->sim->order[at];
 	s->start_ns = now;
 	s->preparing = false;
-	sim_read_open(&s->read, n->sim->c.file[s->sample],
-		      (uint32_t)(s - n->load.slots));
+	open_sample(n, s);
 	advance(n, s, now);
 }
 

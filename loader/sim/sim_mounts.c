@@ -94,6 +94,38 @@ static int new_caches(struct own *o, struct err *err)
 	return r < 0 ? err_set(err, r, "cache: %s", strerror(-r)) : 0;
 }
 
+static size_t seen_words(const struct sim_mounts *m, uint32_t shard)
+{
+	uint64_t bytes = m->c.tree->nodes[m->c.shard[shard]].bytes;
+
+	return bytes / OBJECT_EXTENT / 64 + 1;
+}
+
+static int new_shards(struct own *o)
+{
+	const struct sim_mounts *m = o->all;
+
+	if (!m->c.n_shards)
+		return 0;
+	o->shard = calloc(m->c.n_shards, sizeof(*o->shard));
+	o->flight = calloc(1 << OWN_FLIGHTS_LOG2, sizeof(*o->flight));
+	for (uint32_t i = 0; o->shard && i < m->c.n_shards; i++) {
+		o->shard[i].seen =
+			calloc(seen_words(m, i), sizeof(*o->shard[i].seen));
+		if (!o->shard[i].seen)
+			return -ENOMEM;
+	}
+	return o->shard && o->flight ? 0 : -ENOMEM;
+}
+
+static void free_shards(struct own *o)
+{
+	for (uint32_t i = 0; o->shard && i < o->all->c.n_shards; i++)
+		free(o->shard[i].seen);
+	free(o->shard);
+	free(o->flight);
+}
+
 static int new_own(struct sim_mounts *m, uint32_t node,
 		   const struct node_profile *nic, struct err *err)
 {
@@ -110,6 +142,8 @@ static int new_own(struct sim_mounts *m, uint32_t node,
 		o->device = m->own[0].device;
 	else
 		r = device_new(m->storage, m->c.seed, &o->device);
+	if (r == 0)
+		r = new_shards(o);
 	return r == 0 ? sim_ahead_init(o) : r;
 }
 
@@ -222,6 +256,7 @@ void sim_mounts_free(struct sim_mounts *m)
 
 		cache_stack_fini(&o->caches);
 		sim_ahead_fini(o);
+		free_shards(o);
 		nic_free(o->nic);
 		for (size_t k = 0; k < TIERS_MAX; k++) {
 			device_free(o->tier[k].device);
@@ -264,6 +299,12 @@ struct sim_counts sim_mounts_take_counts(struct sim_mounts *m, uint32_t node)
 	m->own[node].counts = (struct sim_counts){ 0 };
 	memcpy(n.ahead, m->own[node].ahead.counts, sizeof(n.ahead));
 	memset(m->own[node].ahead.counts, 0, sizeof(n.ahead));
+	for (uint32_t i = 0; i < m->c.n_shards; i++) {
+		struct own_shard *h = &m->own[node].shard[i];
+
+		memset(h->seen, 0, seen_words(m, i) * sizeof(*h->seen));
+		h->turned = true;
+	}
 	return n;
 }
 

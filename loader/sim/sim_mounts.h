@@ -52,7 +52,9 @@ struct sim_mounts_config {
 	uint32_t nodes;
 	uint64_t seed;
 	enum sim_caches caches;
-	bool shared_storage; /* one device for all nodes */
+	bool shared_storage;   /* one device for all nodes */
+	const uint32_t *shard; /* n_shards: nodes of the tree that stay open */
+	uint32_t n_shards;
 };
 
 struct nic;
@@ -79,7 +81,7 @@ struct sim_counts {
 	uint64_t ahead[AHEAD_COUNTS];	       /* fetches ahead */
 };
 
-/* Of a node since the last call. */
+/* Of a node since the last call; its next epoch begins. */
 struct sim_counts sim_mounts_take_counts(struct sim_mounts *m, uint32_t node);
 void sim_counts_add(struct sim_counts *sum, const struct sim_counts *n);
 /* As a mount's stats (gpemu-fs(1)) have them. */

@@ -28,6 +28,22 @@ struct own_ahead {
 	uint32_t reader; /* that waits for it, or SIM_NOBODY */
 };
 
+/* A shard as a node has it, open all the time (fs/server/handle.h). */
+struct own_shard {
+	uint64_t *seen; /* bit e: extent e was accessed in this epoch */
+	uint64_t paid;	/* key of the object read last; 0: none */
+	uint64_t end;	/* of the last read */
+	bool turned;	/* no read in this epoch yet */
+};
+
+/* Objects of shards in flight, which further reads join, by a hash of their
+ * keys: one that meets another in the table is forgotten. arbitrary: some
+ * hundred reads are in flight */
+enum { OWN_FLIGHTS_LOG2 = 12 };
+struct own_flight {
+	uint64_t key, ready_ns;
+};
+
 /* One node's. */
 struct own {
 	struct sim_mounts *all;
@@ -40,6 +56,8 @@ struct own {
 	bool called;		   /* there may be more to fetch ahead */
 	struct own_ahead **flying; /* ahead.depth: in flight, or NULL */
 	struct sim_counts counts;
+	struct own_shard *shard;   /* c.n_shards */
+	struct own_flight *flight; /* 1 << OWN_FLIGHTS_LOG2; with shards */
 };
 
 struct sim_mounts {

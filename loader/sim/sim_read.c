@@ -14,7 +14,7 @@ enum {
 	DATA_BYTES = PEER_DATA_HEAD + FRAME_BYTES,
 };
 
-enum stage { OPEN, READ, ASKED, SERVE, ANSWER, ARRIVED, N_STAGES };
+enum stage { OPEN, READ, ASKED, SERVE, ANSWER, ARRIVED, PART, N_STAGES };
 
 struct object_at {
 	struct cache_object what;
@@ -198,6 +198,106 @@ static uint64_t arrived(struct own *o, struct sim_read *r, uint64_t now)
 	return nic_receive(o->nic, now, r->sent, DATA_BYTES + x.what.bytes);
 }
 
+/* --- parts of shards, which stay open ------------------------------------- */
+
+/* As fs/server/handle.h: its first access in this epoch? Marks it. */
+static bool is_first(struct own_shard *h, uint64_t extent)
+{
+	uint64_t bit = 1ull << (extent % 64), *word = &h->seen[extent / 64];
+	bool first = !(*word & bit);
+
+	*word |= bit;
+	return first;
+}
+
+static struct object_at extent_of(const struct sim_mounts *m, uint32_t file,
+				  uint64_t extent)
+{
+	uint64_t all = m->c.tree->nodes[file].bytes;
+	uint64_t at = extent * OBJECT_EXTENT;
+
+	return (struct object_at){
+		.what = { .key = object_key(file, (uint32_t)extent),
+			  .bytes = MIN(all - at, OBJECT_EXTENT),
+			  .file_bytes = all },
+		.offset = at,
+	};
+}
+
+/* Without caches: what the kernel reads at once. */
+static uint64_t read_raw(struct own *o, struct sim_read *r, uint64_t now)
+{
+	uint64_t n = MIN(r->to - r->at, CALIBRATE_BYTES);
+	struct object_at x = { .what = { .bytes = n }, .offset = r->at };
+
+	for (uint64_t e = r->at / OBJECT_EXTENT;
+	     e <= (r->at + n - 1) / OBJECT_EXTENT; e++) {
+		struct object_at whole = extent_of(o->all, r->file, e);
+
+		if (is_first(&o->shard[r->shard], e))
+			count(o, &whole, false);
+	}
+	r->at += n;
+	return storage_read(o, r, &x, now);
+}
+
+static struct own_flight *flight_of(const struct own *o, uint64_t key)
+{
+	/* Fibonacci hashing: Knuth, TAOCP 3, 6.4 */
+	return &o->flight[key * 0x9e3779b97f4a7c15ull >>
+			  (64 - OWN_FLIGHTS_LOG2)];
+}
+
+/* The object that was read last is free, once it is there; a read of one in
+ * flight waits for it. */
+static uint64_t read_part(struct own *o, struct sim_read *r, uint64_t now)
+{
+	struct own_shard *h = &o->shard[r->shard];
+	struct own_flight *f;
+	struct object_at x;
+	uint64_t extent;
+	bool flies;
+	size_t k;
+
+	if (r->at >= r->to)
+		return SIM_READ_DONE;
+	if (o->all->bypass)
+		return read_raw(o, r, now);
+	if (h->turned && r->at < h->end)
+		h->paid = 0;
+	h->turned = false;
+	extent = r->at / OBJECT_EXTENT;
+	x = extent_of(o->all, r->file, extent);
+	r->at = h->end = MIN(r->to, x.offset + OBJECT_EXTENT);
+	f = flight_of(o, x.what.key);
+	flies = f->key == x.what.key && f->ready_ns > now;
+	if (h->paid == x.what.key)
+		return flies ? f->ready_ns : now;
+	h->paid = x.what.key;
+	k = is_first(h, extent) ? access_object(o, &x)
+				: cache_stack_peek(&o->caches, x.what.key);
+	if (!flies)
+		*f = (struct own_flight){
+			x.what.key, k < o->caches.n
+					    ? tier_read(o, k, r, &x, now)
+					    : storage_read(o, r, &x, now)
+		};
+	return f->ready_ns;
+}
+
+void sim_read_part(struct sim_read *r, uint32_t file, uint32_t shard,
+		   uint64_t at, uint64_t to, uint32_t reader)
+{
+	*r = (struct sim_read){ .file = file,
+				.shard = shard,
+				.at = at,
+				.to = to,
+				.reader = reader,
+				.stage = PART };
+}
+
+/* ------------------------------------------------------------------------- */
+
 void sim_read_open(struct sim_read *r, uint32_t file, uint32_t reader)
 {
 	*r = (struct sim_read){
@@ -229,6 +329,7 @@ uint64_t sim_read_go(struct sim_mounts *m, uint32_t node, struct sim_read *r,
 		struct own *, struct sim_read *, uint64_t) = {
 		[OPEN] = open_file, [READ] = read_piece, [ASKED] = asked,
 		[SERVE] = serve,    [ANSWER] = answer,	 [ARRIVED] = arrived,
+		[PART] = read_part,
 	};
 	uint64_t at = now;
 

@@ -15,6 +15,8 @@ struct sim_read {
 	uint32_t reader; /* its number; SIM_NOBODY: a fetch ahead */
 	uint32_t tier;	 /* of a fetch: where the object was found, or none */
 	uint64_t sent;	 /* when its message had left */
+	uint32_t shard;	 /* of a sample that is a part of one */
+	uint64_t at, to; /* its next byte, and the end of its bytes */
 };
 
 #define SIM_NOBODY UINT32_MAX
@@ -23,6 +25,10 @@ struct sim_read {
 
 /* Open `file`; `reader` is the caller's. */
 void sim_read_open(struct sim_read *r, uint32_t file, uint32_t reader);
+/* The bytes from `at` up to `to` of the container `shard`, whose node of the
+ * tree is `file`, and which stays open. */
+void sim_read_part(struct sim_read *r, uint32_t file, uint32_t shard,
+		   uint64_t at, uint64_t to, uint32_t reader);
 /* Ask the caches of `node` for an object, to fetch it. true: they had it. */
 bool sim_read_object(struct sim_mounts *m, uint32_t node, struct sim_read *r,
 		     uint64_t key);

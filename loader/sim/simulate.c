@@ -60,22 +60,15 @@ int simulate_options(struct train_options *o, struct err *err)
 
 /* --- opening -------------------------------------------------------------- */
 
-/* The time of code that really runs is not known; nor what is in a shard. */
+/* The time of code that really runs is not known. */
 static int check(const struct train_options *o, const struct train_choice *c,
 		 struct err *err)
 {
-	const struct plugin *format = c->format_choice.plugin;
-
 	if (c->prep->run && !c->prep->cost)
 		return err_set(err, -EINVAL,
 			       "--prep %s: its time is that of real code; a "
 			       "simulation needs --prep emulated or none",
 			       o->prep);
-	if (format && strcmp(format->name, "files"))
-		return err_set(err, -EINVAL,
-			       "--format %s: a simulation reads no shards; its "
-			       "samples are files (--format files, or auto)",
-			       o->format);
 	return 0;
 }
 
@@ -110,15 +103,51 @@ int simulate_check(const struct train_options *o, const struct train_choice *c,
 	return r;
 }
 
+/* The format of the shards, *ret; NULL: each file is a sample. */
+static int find_format(const struct simulate *m, const struct format_ops **ret,
+		       struct err *err)
+{
+	const struct session *s = m->session;
+	const struct plugin *format = s->choice.format_choice.plugin;
+
+	if (!format)
+		return sim_data_format(&m->data, s->options.data, ret, err);
+	*ret = container_of(format, const struct format_ops, plugin);
+	if (!(*ret)->scan)
+		*ret = NULL; /* trees of files */
+	return 0;
+}
+
+/* Samples of shards are listed as a real run does, from the folder itself. */
+static int open_shards(struct simulate *m, struct err *err)
+{
+	struct session *s = m->session;
+	const struct train_options *o = &s->options;
+	const char *what = m->fs.prefetch ? "--fs prefetch"
+			   : caches(o) == SIM_CACHES_PARTITIONED && o->nodes > 1
+				   ? "--caches partitioned"
+				   : NULL;
+	int r;
+
+	if (what)
+		return err_set(err, -EINVAL,
+			       "%s: has shards: not with --simulate and %s",
+			       o->data, what);
+	dataset_close(&s->data);
+	s->data = (struct dataset){ 0 };
+	r = train_data_open(o, &s->choice, &s->data, &s->how, err);
+	return r < 0 ? r : sim_data_shards(&m->data, &s->data, o->data, err);
+}
+
 static int open_data(struct simulate *m, struct err *err)
 {
 	struct session *s = m->session;
-	const char *source = s->options.data;
-	int r = sim_data_open(source, &m->data, &s->data, err);
+	const struct format_ops *shards;
+	int r = sim_data_open(s->options.data, &m->data, &s->data, err);
 
-	return r == 0 && !s->choice.format_choice.plugin
-		       ? sim_data_check(&m->data, source, err)
-		       : r;
+	if (r == 0)
+		r = find_format(m, &shards, err);
+	return r == 0 && shards ? open_shards(m, err) : r;
 }
 
 static int open_mounts(struct simulate *m, struct err *err)
@@ -129,7 +158,10 @@ static int open_mounts(struct simulate *m, struct err *err)
 				       .nodes = (uint32_t)o->nodes,
 				       .seed = o->common.seed,
 				       .caches = caches(o),
-				       .shared_storage = o->shared_storage };
+				       .shared_storage = o->shared_storage,
+				       .shard = m->data.shard,
+				       .n_shards =
+					       m->session->data.n_containers };
 
 	return sim_mounts_new(&c, &m->mounts, err);
 }
@@ -184,7 +216,8 @@ static int open_sim(struct simulate *m, struct err *err)
 				.sync = s->train.sync,
 				.on_cards = share_cards(m),
 				.mounts = m->mounts,
-				.file = m->data.file };
+				.file = m->data.shard ? m->data.shard
+						      : m->data.file };
 	size_t n = s->options.nodes;
 
 	m->pipeline = session_pipeline(s);

@@ -252,7 +252,6 @@ refuses()
 	"$bin/gpemu-run" check w.yaml
 	refuses "s/prep: none/prep: decode/" "bad.yaml:8:17: 1, lru: gpemu-train: --prep decode: its time is that of real code"
 	refuses "s/order: locality/direct: true/" "gpemu-train: --direct: not with --simulate"
-	refuses "s/order: locality/format: tar/" "gpemu-train: --format tar: a simulation reads no shards"
 	refuses "s/storage: hdd/group: 4/" "bad.yaml:9:21: 1, lru: gpemu-train --simulate: unknown key 'group'"
 	refuses "s/storage: hdd/peers: auto/" "gpemu-train --simulate: unknown key 'peers'"
 	sed -i 's/simulate: true, //;s/storage: hdd/&, group: 4/' w.yaml

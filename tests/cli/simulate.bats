@@ -178,19 +178,68 @@ check() {
 		{ echo "$output"; false; }
 }
 
-@test "shards are refused: a simulation knows files" {
-	run -1 "$TRAIN" $SIM --format tar
-	[[ $output == *"--format tar: a simulation reads no shards"* ]]
-	mkdir -p "$TMP/shards" "$TMP/files/a"
-	truncate -s 10240 "$TMP/shards/"{0,1}.tar "$TMP/files/a/"{0.tar,1.jpg}
-	echo >"$TMP/shards/0.idx"
+# shards N FILES: of FILES samples of 64 KiB each
+shards()
+{
+	python3 - "$@" <<-'END'
+		import io, os, sys, tarfile
+		os.makedirs("shards")
+		for i in range(int(sys.argv[1])):
+		    with tarfile.open(f"shards/{i}.tar", "w") as t:
+		        for k in range(int(sys.argv[2])):
+		            member = tarfile.TarInfo(f"{k:04}.bin")
+		            member.size = 1 << 16
+		            t.addfile(member, io.BytesIO(bytes(1 << 16)))
+	END
+}
+
+@test "shards of a folder: whole extents, hits by epoch, and sequential reads" {
+	cd "$TMP"
+	shards 4 120
+	set -- --simulate --model alexnet --gpu v100 --prep none -b 16 --data shards --json "$JSON" \
+		--loader sync --index off --fs storage=hdd
+	# 4 shards of 2 extents; minio keeps the 16 MiB of four of them
+	"$TRAIN" "$@" -e 3 --fs cache_policy=minio --fs cache_size=16M --order webdataset
+	python3 - "$JSON" <<-'END'
+		import json, sys
+		j = json.load(open(sys.argv[1]))
+		first, *later = j["fs"]["epochs"]
+		assert (first["hits"], first["misses"]) == (0, 8), first
+		for e in later:
+		    assert e["hits"] + e["misses"] == 8 and e["hits"] == later[0]["hits"] >= 4, e
+		assert j["epochs"][1]["hits"] == later[0]["hits"]
+	END
+	# without a cache each sample is a read; one worker seeks by shard, or by sample
+	for order in webdataset shuffle; do
+		"$TRAIN" "$@" --workers 1 --fs cache_policy=none --order $order
+		cp "$JSON" $order.json
+	done
+	python3 - <<-'END'
+		import json
+		near, far = (json.load(open(f"{o}.json")) for o in ("webdataset", "shuffle"))
+		for j in near, far:
+		    e = j["fs"]["epochs"][0]
+		    assert (e["misses"], e["backend_reads"], e["backend_bytes"]) == (8, 480, 480 << 16), e
+		assert far["totals"]["seconds"] > 2 * near["totals"]["seconds"]
+	END
+}
+
+@test "shards that a simulation does not know are refused" {
+	cd "$TMP"
+	shards 2 20
+	mkdir -p files/a
+	truncate -s 10240 files/a/{0.tar,1.jpg}
 	set -- --simulate --model alexnet --prep none -b 16
-	run -1 "$TRAIN" "$@" --data "$TMP/shards"
-	[[ $output == *"$TMP/shards: has shards (tar), and a simulation reads none"*"--format files"* ]]
-	"$TRAIN" "$@" --data "$TMP/shards" --format files
-	run -1 "$TRAIN" "$@" --data "$TMP/files"
-	[[ $output == *"$TMP/files: files of two formats, tar (0.tar) and files (1.jpg)"* ]]
-	"$TRAIN" "$@" --data "$TMP/files" --format files
+	run -1 "$TRAIN" "$@" --data shards --nodes 2 --caches partitioned
+	[[ $output == *"shards: has shards: not with --simulate and --caches partitioned"* ]]
+	run -1 "$TRAIN" "$@" --data shards --fs prefetch=1M
+	[[ $output == *"shards: has shards: not with --simulate and --fs prefetch"* ]]
+	"$TRAIN" "$@" -b 1 --data shards --format files
+	run -1 "$TRAIN" "$@" --data files
+	[[ $output == *"files: files of two formats, tar (0.tar) and files (1.jpg)"* ]]
+	"$TRAIN" "$@" -b 1 --data files --format files
+	run -1 "$TRAIN" $SIM --format tar
+	[[ $output == *"synth:"* ]]
 }
 
 @test "--dump-config of a run refuses what the run would, and prints only what was given" {

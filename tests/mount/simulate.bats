@@ -8,7 +8,7 @@ load mount
 setup() { common_setup; }
 teardown() { common_teardown; }
 
-@test "epochs on mounts take as long as simulated: within 5 % in nine ways" {
+@test "epochs on mounts take as long as simulated: within 5 % in eleven ways" {
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "times mean nothing with a sanitizer"
 	# its mounts below the folder of the test, where they are cleaned up
 	export TMPDIR=$BATS_TEST_TMPDIR GPEMU_BUILD=$BUILD
