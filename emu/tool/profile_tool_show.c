@@ -116,6 +116,8 @@ static void show_class(FILE *f, const char *name, const struct storage_class *c)
 	show_time(f, "occupies", &c->occupancy);
 	show_time(f, "latency", &c->latency);
 	show_time(f, "seek", &c->seek);
+	if (c->mb_per_s > 0)
+		fprintf(f, "            %g MB/s a channel\n", c->mb_per_s);
 	if (c->rotation_ns)
 		fprintf(f, "            a rotation of %s\n",
 			units_human_duration((double)c->rotation_ns, a));
@@ -164,6 +166,15 @@ static void show_groups(const struct storage_profile *p, FILE *f)
 			units_human_size((double)p->iops.slot_bytes, a));
 	fputc('\n', f);
 	show_source(f, "", p->iops.source, p->iops.verified);
+	if (p->buffer.bytes) {
+		fprintf(f, "buffer      %s for writes, %s, ",
+			units_human_size((double)p->buffer.bytes, a),
+			p->buffer.in_client ? "in the client"
+					    : "in the device");
+		fprintf(f, "emptied by %s\n",
+			units_human_size((double)p->buffer.unit_bytes, a));
+		show_source(f, "", p->buffer.source, p->buffer.verified);
+	}
 	if (!p->quota.window_ns)
 		return;
 	fprintf(f, "quota       in each %s: ",
