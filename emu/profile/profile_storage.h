@@ -111,6 +111,14 @@ struct storage_profile {
 		double per_s;	 /* slots */
 		double mb_per_s; /* 10^6 bytes */
 	} quota;
+	/* What a provider asks for requests and bytes; not used by the model.
+	 * source NULL: nothing is known of prices. */
+	struct {
+		char *source;
+		bool verified;
+		double usd_per_1000[STORAGE_N_OPS];
+		double usd_per_gib; /* read */
+	} price;
 	struct storage_class op[STORAGE_N_OPS];
 	/* not used by the model: measurements to which it was fitted, for
 	 * gpemu-fs --selftest */
@@ -119,6 +127,10 @@ struct storage_profile {
 
 /* How long a channel needs for a read, ns, besides occupancy and seek. */
 double storage_channel_ns(const struct storage_profile *p, double bytes);
+
+/* The price of an operation, USD; `bytes` count for reads alone. */
+double storage_cost_usd(const struct storage_profile *p, enum storage_op op,
+			uint64_t bytes);
 
 /* "open", "lookup", "readdir", "read". */
 const char *storage_op_name(enum storage_op op);
