@@ -150,10 +150,14 @@ uint64_t tick_now(const struct tick *t)
 	return t->fake ? t->fake_now : tick_of_wall(t, tick_wall());
 }
 
+uint64_t tick_emulated(const struct tick *t, uint64_t wall_ns)
+{
+	return t->scale == 1 ? wall_ns : util_whole((double)wall_ns / t->scale);
+}
+
 uint64_t tick_of_wall(const struct tick *t, uint64_t wall)
 {
-	wall = wall > t->origin ? wall - t->origin : 0;
-	return t->scale == 1 ? wall : util_whole((double)wall / t->scale);
+	return tick_emulated(t, wall > t->origin ? wall - t->origin : 0);
 }
 
 double tick_scale(const struct tick *t)
@@ -163,7 +167,7 @@ double tick_scale(const struct tick *t)
 
 uint64_t tick_spin(const struct tick *t)
 {
-	return util_whole((double)t->spin_ns / t->scale);
+	return tick_emulated(t, t->spin_ns);
 }
 
 /* Rounded up: a wait must never return before its deadline. */

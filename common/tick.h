@@ -55,6 +55,8 @@ uint64_t tick_to_wall(const struct tick *t, uint64_t at);
 uint64_t tick_of_wall(const struct tick *t, uint64_t wall);
 /* Wall ns per emulated ns. */
 double tick_scale(const struct tick *t);
+/* The emulated ns that pass in so many wall ns. */
+uint64_t tick_emulated(const struct tick *t, uint64_t wall_ns);
 /* The spin, emulated ns. */
 uint64_t tick_spin(const struct tick *t);
 /*

@@ -294,3 +294,31 @@ int util_read_file(const char *path, size_t most, char **ret, size_t *ret_n)
 
 	return fd < 0 ? -errno : util_read_whole(fd, most, ret, ret_n);
 }
+
+static int lock_byte(int fd, uint64_t byte, short type, int how)
+{
+	struct flock l = { .l_type = type,
+			   .l_whence = SEEK_SET,
+			   .l_start = (off_t)byte,
+			   .l_len = 1 };
+
+	while (fcntl(fd, how, &l) < 0)
+		if (errno != EINTR)
+			return errno == EACCES ? -EAGAIN : -errno;
+	return how == F_OFD_GETLK && l.l_type != F_UNLCK;
+}
+
+int util_lock_byte(int fd, uint64_t byte, short type)
+{
+	return lock_byte(fd, byte, type, F_OFD_SETLK);
+}
+
+int util_lock_byte_wait(int fd, uint64_t byte, short type)
+{
+	return lock_byte(fd, byte, type, F_OFD_SETLKW);
+}
+
+int util_byte_is_locked(int fd, uint64_t byte)
+{
+	return lock_byte(fd, byte, F_WRLCK, F_OFD_GETLK);
+}

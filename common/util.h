@@ -109,6 +109,18 @@ FILE *util_open_stream(const char *path);
 /* May a link of this user be followed, a key of this user be used? Root's and
  * one's own may. */
 bool util_follows(uid_t owner);
+
+/*
+ * A lock on one byte of a file, which need not be so long: `type` is F_WRLCK,
+ * F_RDLCK or F_UNLCK. It is that of the open file (fcntl(2), F_OFD_SETLK):
+ * closing another descriptor of the file drops nothing, and the kernel drops it
+ * with the last descriptor. -EAGAIN: it is taken; -errno.
+ */
+int util_lock_byte(int fd, uint64_t byte, short type);
+/* The same, and wait for it. */
+int util_lock_byte_wait(int fd, uint64_t byte, short type);
+/* Does another open file have it? -errno. */
+int util_byte_is_locked(int fd, uint64_t byte);
 /*
  * open(2) to write, with `flags` besides O_WRONLY and O_CLOEXEC; with O_CREAT
  * the mode is what the umask leaves of 0666. -errno: -EACCES of a link of

@@ -389,15 +389,29 @@ static int find_and_run(struct run_options *o, char **args,
 	return r < 0 ? cli_fail(r, &err) : run_file(o, path, check, ret_stop);
 }
 
+/* Options of other commands than `command`, the first word. */
+static int check_command(const struct run_options *o, const char *command,
+			 struct err *err)
+{
+	if (o->metric && strcmp(command, "compare") != 0)
+		return err_set(err, -EINVAL,
+			       "--metric is only valid with compare");
+	if (o->epochs && strcmp(command, "export") != 0)
+		return err_set(err, -EINVAL,
+			       "--epochs is only valid with export");
+	return 0;
+}
+
 /* The options that are texts; returns the exit status. */
-static int read_options(struct run_options *o)
+static int read_options(struct run_options *o, const char *command)
 {
 	struct err err = { 0 };
 
-	if (o->progress &&
+	check_command(o, command, &err);
+	if (!err.text[0] && o->progress &&
 	    progress_parse(o->progress, &o->progress_mode, &err) < 0)
 		err_prefix(&err, "--progress");
-	else if (o->shard_text &&
+	else if (!err.text[0] && o->shard_text &&
 		 shard_parse(o->shard_text, &o->shard, &err) < 0)
 		err_prefix(&err, "--shard");
 	if (!err.text[0])
@@ -416,7 +430,7 @@ int main(int argc, char **argv)
 	cli_parse(&program, argc, argv, &o, args);
 	o.quiet = o.common.json && !strcmp(o.common.json, "-");
 	launcher_forget();
-	status = read_options(&o);
+	status = read_options(&o, args[0]);
 	if (status == EXIT_STATUS_DONE && !strcmp(args[0], "compare"))
 		status = compare(&o, args);
 	else if (status == EXIT_STATUS_DONE && !strcmp(args[0], "merge"))

@@ -46,12 +46,10 @@ void client_refuse(struct client *c, int error, const char *text)
 	c->dead = true;
 }
 
-void client_flush(const struct server *s, struct client *c)
+void client_flush(struct client *c)
 {
-	bool want;
-
 	while (c->out_at < c->out_n) {
-		ssize_t k = send(c->fd, c->out + c->out_at,
+		ssize_t k = send(c->socket.fd, c->out + c->out_at,
 				 c->out_n - c->out_at,
 				 MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -65,20 +63,14 @@ void client_flush(const struct server *s, struct client *c)
 	}
 	if (c->out_at == c->out_n)
 		c->out_at = c->out_n = 0;
-	want = c->out_n > 0;
-	if (want != c->want_out && !c->dead) {
-		struct epoll_event e = {
-			.events = EPOLLIN | (want ? EPOLLOUT : 0), .data.ptr = c
-		};
-
-		c->want_out = want;
-		epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, c->fd, &e);
-	}
+	if (!c->dead)
+		events_want(&c->server->events, &c->socket,
+			    EPOLLIN | (c->out_n ? EPOLLOUT : 0));
 }
 
 void client_free(struct client *c)
 {
-	close(c->fd);
+	close(c->socket.fd);
 	free(c->out);
 	free(c);
 }

@@ -20,15 +20,6 @@ static struct grant *find(const struct server *s, const char *name)
 	return g;
 }
 
-struct grant *grant_of_event(const struct server *s, const void *what)
-{
-	struct grant *g = s->grants;
-
-	while (g && g != what)
-		g = g->next;
-	return g;
-}
-
 /* It becomes part of a path. */
 static int check_name(const char *name, struct err *err)
 {
@@ -57,7 +48,6 @@ static int open_socket(struct server *s, struct grant *g, struct err *err)
 	_cleanup_free_ char *folder =
 		gpud_grant_folder(s->config.path, g->name);
 	_cleanup_free_ char *parent = NULL;
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = g };
 	int r;
 
 	g->path = folder ? socket_in(s, folder) : NULL;
@@ -70,18 +60,19 @@ static int open_socket(struct server *s, struct grant *g, struct err *err)
 	if (r == 0)
 		r = server_own_folder(folder, FOLDER_MODE, err);
 	if (r == 0)
-		r = server_listen(g->path, SOCKET_MODE, &g->fd, &g->place, err);
-	if (r == 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, g->fd, &e) < 0)
-		r = err_set(err, -errno, "epoll: %s", strerror(errno));
-	return r;
+		r = server_listen(g->path, SOCKET_MODE, &g->listener.fd,
+				  &g->place, err);
+	if (r < 0)
+		return r;
+	r = events_add(&s->events, &g->listener, EPOLLIN);
+	return r < 0 ? err_set(err, r, "epoll: %s", strerror(-r)) : 0;
 }
 
 static void free_grant(struct grant *g)
 {
-	if (g->fd >= 0 && !g->revoked)
+	if (g->listener.fd >= 0 && !g->revoked)
 		server_leave(g->path, &g->place);
-	if (g->fd >= 0)
-		close(g->fd);
+	events_close(&g->server->events, &g->listener);
 	free(g->path);
 	free(g);
 }
@@ -100,7 +91,8 @@ static int make(struct server *s, const char *name, struct grant **ret,
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return err_set(err, -ENOMEM, "out of memory");
-	g->fd = -1;
+	g->listener = (struct event){ .fd = -1, .fn = s->knock_grant };
+	g->server = s;
 	snprintf(g->name, sizeof(g->name), "%s", name);
 	r = open_socket(s, g, err);
 	if (r < 0) {

@@ -83,13 +83,9 @@ int limits_admit(const struct server *s, uid_t uid, const struct grant *grant,
 
 static void watch_listener(struct server *s, uint32_t events)
 {
-	struct epoll_event e = { .events = events, .data.ptr = &s->listen_fd };
-
-	epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, s->listen_fd, &e);
-	for (struct grant *g = s->grants; g; g = g->next) {
-		e.data.ptr = g;
-		epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, g->fd, &e);
-	}
+	events_want(&s->events, &s->listener, events);
+	for (struct grant *g = s->grants; g; g = g->next)
+		events_want(&s->events, &g->listener, events);
 }
 
 void limits_pause_accept(struct server *s, int error)

@@ -58,12 +58,13 @@ static void receive(struct server *s, struct client *c)
 	s->n_refused++;
 }
 
+static void read_client(struct event *e, uint32_t ready);
+
 static void accept_one(struct server *s, int fd, struct grant *grant)
 {
 	struct client *c = calloc(1, sizeof(*c));
 	struct ucred cred = { 0 };
 	socklen_t n = sizeof(cred);
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
 
 	if (!c) {
 		limits_pause_accept(s, ENOMEM);
@@ -71,26 +72,28 @@ static void accept_one(struct server *s, int fd, struct grant *grant)
 	}
 	c->last_message_ns = tick_wall();
 	c->grant = grant;
-	c->fd = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (c->fd < 0) {
+	c->server = s;
+	c->socket.fn = read_client;
+	c->socket.fd = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (c->socket.fd < 0) {
 		/* it would stay readable, and the loop would spin */
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 			limits_pause_accept(s, errno);
 		free(c);
 		return;
 	}
-	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0) {
+	if (getsockopt(c->socket.fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0) {
 		client_free(c);
 		return;
 	}
 	c->pid = cred.pid;
 	c->uid = cred.uid;
 	receive(s, c);
-	if (!c->dead && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, c->fd, &e) == 0) {
+	if (!c->dead && events_add(&s->events, &c->socket, EPOLLIN) == 0) {
 		s->clients[s->n_clients++] = c;
 		return;
 	}
-	client_flush(s, c);
+	client_flush(c);
 	client_free(c);
 }
 
@@ -128,11 +131,13 @@ static void decode(struct server *s, struct client *c)
 	c->n_in -= at;
 }
 
-static void read_client(struct server *s, struct client *c)
+static void read_client(struct event *e, uint32_t ready)
 {
-	ssize_t k = recv(c->fd, c->in + c->n_in, sizeof(c->in) - c->n_in,
+	struct client *c = container_of(e, struct client, socket);
+	ssize_t k = recv(e->fd, c->in + c->n_in, sizeof(c->in) - c->n_in,
 			 MSG_DONTWAIT);
 
+	(void)ready;
 	if (k < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (k <= 0) {
@@ -140,7 +145,7 @@ static void read_client(struct server *s, struct client *c)
 		return;
 	}
 	c->n_in += (size_t)k;
-	decode(s, c);
+	decode(c->server, c);
 }
 
 /* Reap dead clients and free what they held; clients that die from messages
@@ -150,7 +155,7 @@ static void reap(struct server *s)
 	for (uint32_t i = 0; i < s->n_clients;) {
 		struct client *c = s->clients[i];
 
-		client_flush(s, c);
+		client_flush(c);
 		if (!c->dead) {
 			i++;
 			continue;
@@ -168,32 +173,41 @@ static void reap(struct server *s)
 
 /* --- the loop ------------------------------------------------------------- */
 
-/* False: stop requested. `near`: the timer was set for the deadline. */
-static bool turn(struct server *s, const struct epoll_event *events, int n,
-		 uint64_t deadline, bool near)
+static void knock(struct event *e, uint32_t ready)
 {
-	bool go_on = true;
+	(void)ready;
+	accept_one(container_of(e, struct server, listener), e->fd, NULL);
+}
 
-	for (int i = 0; i < n; i++)
-		if (near && events[i].data.ptr == &s->timer_fd)
-			tick_finish(s->tick, deadline);
+static void knock_grant(struct event *e, uint32_t ready)
+{
+	struct grant *g = container_of(e, struct grant, listener);
+
+	(void)ready;
+	if (!g->revoked)
+		accept_one(g->server, e->fd, g);
+}
+
+static void fire(struct event *e, uint32_t ready)
+{
+	struct server *s = container_of(e, struct server, timer);
+
+	(void)ready;
+	if (s->deadline_ns != TICK_NEVER)
+		tick_finish(s->tick, s->deadline_ns);
 	now(s);
-	for (int i = 0; i < n; i++) {
-		void *what = events[i].data.ptr;
-		struct grant *grant = grant_of_event(s, what);
+}
 
-		if (what == &s->signal_fd)
-			go_on = false;
-		else if (what == &s->listen_fd)
-			accept_one(s, s->listen_fd, NULL);
-		else if (grant && !grant->revoked)
-			accept_one(s, grant->fd, grant);
-		else if (what == &s->scribe)
-			request_answers(s);
-		else if (what != &s->timer_fd && !grant)
-			read_client(s, what);
-	}
-	return go_on;
+static void stop(struct event *e, uint32_t ready)
+{
+	(void)ready;
+	container_of(e, struct server, signals)->stopping = true;
+}
+
+static void answer(struct event *e, uint32_t ready)
+{
+	(void)ready;
+	request_answers(container_of(e, struct server, answers));
 }
 
 /* For epoll_wait: until the wall time `at`, in ms. */
@@ -208,29 +222,35 @@ static int until(uint64_t at)
 
 int server_run(struct server *s, struct err *err)
 {
-	struct epoll_event events[EVENTS];
+	struct epoll_event ready[EVENTS];
 	uint64_t check = TICK_NEVER, deadline,
 		 early = tick_early(s->tick) + tick_spin(s->tick);
-	bool near, go_on = true;
+	bool near;
 	int n;
 
 	tick_urgent(s->tick);
-	while (go_on) {
+	while (!s->stopping) {
 		deadline = share_next(s->share);
 		near = !tick_keeps_awake(s->tick) || deadline == TICK_NEVER ||
 		       deadline <= tick_now(s->tick) + early;
-		tick_timer_set(s->tick, s->timer_fd,
+		s->deadline_ns = near ? deadline : TICK_NEVER;
+		tick_timer_set(s->tick, s->timer.fd,
 			       near ? deadline
 				    : deadline - tick_early(s->tick));
 		if (near && deadline != TICK_NEVER)
 			tick_hold_awake(s->tick);
-		n = epoll_wait(s->epoll_fd, events, EVENTS, until(check));
+		n = epoll_wait(s->events.epoll_fd, ready, EVENTS, until(check));
 		if (near && deadline != TICK_NEVER)
 			tick_let_sleep(s->tick);
 		if (n < 0 && errno != EINTR)
 			return err_set(err, -errno, "epoll_wait: %s",
 				       strerror(errno));
-		go_on = turn(s, events, n, deadline, near);
+		now(s);
+		for (int i = 0; i < n; i++) {
+			struct event *e = ready[i].data.ptr;
+
+			e->fn(e, ready[i].events);
+		}
 		check = limits_check(s);
 		reap(s);
 		grant_reap(s, false);
@@ -285,37 +305,33 @@ static int allow_clients(uint32_t n, struct err *err)
 		       n, (unsigned long long)need);
 }
 
-static int watch(struct server *s, int fd, void *what)
+/* `fd` -1: errno says why. */
+static int watch(struct server *s, struct event *e, int fd,
+		 void (*fn)(struct event *e, uint32_t ready))
 {
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = what };
-
-	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+	*e = (struct event){ .fd = fd, .fn = fn };
+	return fd < 0 ? -errno : events_add(&s->events, e, EPOLLIN);
 }
 
-static int open_loop(struct server *s, struct err *err)
+static int open_loop(struct server *s, int listener, struct err *err)
 {
 	sigset_t set;
-	int r = 0;
+	int r;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	s->timer_fd = tick_timer_new();
-	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (s->epoll_fd < 0 || s->timer_fd < 0 || s->signal_fd < 0)
-		r = -errno;
+	r = watch(s, &s->listener, listener, knock);
+	if (r == 0)
+		r = watch(s, &s->timer, tick_timer_new(), fire);
+	if (r == 0)
+		r = watch(s, &s->signals,
+			  signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), stop);
 	if (r == 0)
 		r = scribe_init(&s->scribe);
 	if (r == 0)
-		r = watch(s, s->timer_fd, &s->timer_fd);
-	if (r == 0)
-		r = watch(s, s->signal_fd, &s->signal_fd);
-	if (r == 0)
-		r = watch(s, s->listen_fd, &s->listen_fd);
-	if (r == 0)
-		r = watch(s, s->scribe.answers[0], &s->scribe);
+		r = watch(s, &s->answers, s->scribe.answers[0], answer);
 	return r < 0 ? err_set(err, r, "epoll: %s", strerror(-r)) : 0;
 }
 
@@ -324,15 +340,16 @@ int server_init(struct server *s, const struct server_config *config,
 {
 	const struct gpu_profile *gpu = config->gpu;
 	struct share_config share = config->share;
-	int r;
+	int r, listener;
 
 	*s = (struct server){ .config = *config,
-			      .epoll_fd = -1,
-			      .listen_fd = -1,
-			      .timer_fd = -1,
-			      .signal_fd = -1,
+			      .events.epoll_fd = -1,
+			      .listener.fd = -1,
+			      .timer.fd = -1,
+			      .signals.fd = -1,
 			      .scribe.questions = { -1, -1 },
 			      .scribe.answers = { -1, -1 },
+			      .knock_grant = knock_grant,
 			      .accept_ns = TICK_NEVER };
 	share.max_jobs = config->max_clients;
 	share.memory_bytes =
@@ -346,30 +363,32 @@ int server_init(struct server *s, const struct server_config *config,
 		return err_set(err, -ENOMEM, "out of memory");
 	if (config->keep_awake)
 		tick_keep_awake(s->tick); /* where it is granted */
+	r = events_init(&s->events);
+	if (r < 0)
+		return err_set(err, r, "epoll: %s", strerror(-r));
 	r = allow_clients(config->max_clients, err);
 	if (r == 0)
 		r = find_users(s, err);
 	if (r == 0)
 		r = server_listen(s->config.path, (mode_t)s->config.mode,
-				  &s->listen_fd, &s->place, err);
+				  &listener, &s->place, err);
 	if (r < 0)
 		return r;
 	s->identity = identity_seed(config->path, gpu->name);
-	return open_loop(s, err);
+	return open_loop(s, listener, err);
 }
 
 void server_fini(struct server *s)
 {
-	int fds[] = { s->epoll_fd, s->listen_fd, s->timer_fd, s->signal_fd };
-
 	scribe_fini(&s->scribe);
 	for (uint32_t i = 0; i < s->n_clients; i++)
 		client_free(s->clients[i]);
 	free(s->clients);
 	grant_reap(s, true);
-	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	events_close(&s->events, &s->listener);
+	events_close(&s->events, &s->timer);
+	events_close(&s->events, &s->signals);
+	events_fini(&s->events);
 	server_leave(s->config.path, &s->place);
 	free(s->allowed);
 	share_free(s->share);

@@ -27,6 +27,7 @@
 
 #include "common/conf/conf.h"
 #include "common/err.h"
+#include "common/program/events.h"
 #include "common/tick.h"
 #include "emu/gpu/gpud_proto.h"
 #include "emu/profile/profile_gpu.h"
@@ -71,8 +72,9 @@ struct place {
 };
 
 struct grant {
+	struct event listener;
+	struct server *server;
 	char name[GPUD_NAME];
-	int fd;
 	struct place place;
 	char *path; /* of the socket, in a folder of its own */
 	bool revoked;
@@ -81,7 +83,8 @@ struct grant {
 };
 
 struct client {
-	int fd;
+	struct event socket;
+	struct server *server;
 	struct grant *grant; /* NULL: by the server's own socket */
 	pid_t pid;
 	uid_t uid;
@@ -89,7 +92,6 @@ struct client {
 	bool dead;
 	bool watches;		 /* the health of the GPUs */
 	uint64_t asked;		 /* for the status, as the ...th; 0: has not */
-	bool want_out;		 /* epoll waits until it can be written to */
 	struct gpud_hello hello; /* with `model` */
 	const struct gpu_model *model; /* NULL: has not said hello */
 	struct share_job *job;	       /* NULL: likewise */
@@ -118,13 +120,19 @@ struct server {
 	struct server_config config;
 	struct tick *tick;
 	struct share *share;
-	int epoll_fd, listen_fd, timer_fd, signal_fd;
+	struct events events;
+	struct event listener, timer, signals, answers;
+	uint64_t
+		deadline_ns; /* the timer was set for it; TICK_NEVER: earlier */
+	bool stopping;
 	struct place place; /* of the socket */
 	uint64_t identity;  /* seed, see emu/gpu/identity.h */
 	uid_t *allowed;
 	size_t n_allowed;
 	bool allow_all;
 	struct grant *grants;
+	/* of their listeners: somebody connects */
+	void (*knock_grant)(struct event *e, uint32_t ready);
 	struct client **clients; /* max_clients */
 	uint32_t n_clients;
 	uint64_t n_refused, n_malformed, n_expired; /* since the start */
@@ -175,7 +183,7 @@ void client_send(struct client *c, const struct gpud_msg *m);
 /* Queue an error; the client is dead afterwards. */
 void client_refuse(struct client *c, int error, const char *text);
 /* Send as much as the socket accepts now. */
-void client_flush(const struct server *s, struct client *c);
+void client_flush(struct client *c);
 void client_free(struct client *c);
 
 /* --- limits.c ------------------------------------------------------------- */
@@ -218,8 +226,6 @@ int grant_revoke(struct server *s, const char *name, struct err *err);
 /* The memory of each GPU that `n_gpus` of its GPUs have at least; 0: it has not
  * so many. */
 uint64_t grant_memory(const struct grant *g, uint32_t n_gpus);
-/* The grant whose socket's event this is; NULL: none. */
-struct grant *grant_of_event(const struct server *s, const void *what);
 /* Free the revoked ones, or all; their sockets go, their folders stay if the
  * server ends, as a container may have them mounted. */
 void grant_reap(struct server *s, bool all);

@@ -18,8 +18,6 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
-#include "share/copies.h"
-#include "share/pace.h"
 
 static const char *const modes[] = {
 	[SHARE_TIME] = "time", [SHARE_LANES] = "lanes", [SHARE_MPS] = "mps"

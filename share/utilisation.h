@@ -4,7 +4,7 @@
 #ifndef GPEMU_SHARE_UTILISATION_H
 #define GPEMU_SHARE_UTILISATION_H
 
-#include "share/share.h"
+#include "share/state.h"
 
 /* What runs now has run since s->now. */
 void utilisation_count(struct share *s, uint64_t now);

@@ -93,23 +93,15 @@ int turns_parse(const char *text, struct turns *ret, struct err *err)
 
 /* --- turns ---------------------------------------------------------------- */
 
-static int lock(int fd, int how, short type, uint64_t index, uint64_t phase)
+/* The byte of a member in a phase. */
+static uint64_t byte_of(uint64_t index, uint64_t phase)
 {
-	struct flock l = { .l_type = type,
-			   .l_whence = SEEK_SET,
-			   .l_start = (off_t)(PHASES * index + phase % PHASES),
-			   .l_len = 1 };
-	int r;
-
-	do
-		r = fcntl(fd, how, &l);
-	while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : 0;
+	return PHASES * index + phase % PHASES;
 }
 
 int turns_enter(int fd, uint64_t index)
 {
-	return lock(fd, F_OFD_SETLK, F_WRLCK, index, 0);
+	return util_lock_byte(fd, byte_of(index, 0), F_WRLCK);
 }
 
 /* Until this phase is over for all. */
@@ -117,16 +109,16 @@ static int next_phase(struct turns *t)
 {
 	uint64_t phase = t->phase++;
 	int fd = (int)t->fd;
-	int r = lock(fd, F_OFD_SETLKW, F_WRLCK, t->index, phase + 1);
+	int r = util_lock_byte_wait(fd, byte_of(t->index, phase + 1), F_WRLCK);
 
 	if (r == 0)
-		r = lock(fd, F_OFD_SETLK, F_UNLCK, t->index, phase);
+		r = util_lock_byte(fd, byte_of(t->index, phase), F_UNLCK);
 	for (uint64_t i = 0; r == 0 && i < t->members; i++) {
 		if (i == t->index)
 			continue;
-		r = lock(fd, F_OFD_SETLKW, F_RDLCK, i, phase);
+		r = util_lock_byte_wait(fd, byte_of(i, phase), F_RDLCK);
 		if (r == 0)
-			r = lock(fd, F_OFD_SETLK, F_UNLCK, i, phase);
+			r = util_lock_byte(fd, byte_of(i, phase), F_UNLCK);
 	}
 	return r;
 }

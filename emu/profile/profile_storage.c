@@ -8,10 +8,11 @@
 #include "emu/profile/profile.h"
 
 static const char *const op_names[STORAGE_N_OPS] = {
-	[STORAGE_OPEN] = "open",
-	[STORAGE_LOOKUP] = "lookup",
-	[STORAGE_READDIR] = "readdir",
-	[STORAGE_READ] = "read",
+	[STORAGE_OPEN] = "open",       [STORAGE_LOOKUP] = "lookup",
+	[STORAGE_READDIR] = "readdir", [STORAGE_READ] = "read",
+	[STORAGE_WRITE] = "write",     [STORAGE_SYNC] = "sync",
+	[STORAGE_CREATE] = "create",   [STORAGE_REMOVE] = "remove",
+	[STORAGE_RENAME] = "rename",
 };
 
 const char *storage_op_name(enum storage_op op)
@@ -31,6 +32,13 @@ const char *storage_op_name(enum storage_op op)
 	  .required = true },                                      \
 	{                                                          \
 		"verified", CONF_BOOL, offsetof(type, at verified) \
+	}
+
+/* 10^7 MB/s is 10 TB/s; 2^40: no device is wider. */
+#define RATE(type, member)                                                  \
+	{                                                                   \
+		"mb_per_s", CONF_DOUBLE, offsetof(type, member), .min = 0,  \
+								 .max = 1e7 \
 	}
 
 /* No device sorts a longer queue; it also bounds a counter in
@@ -61,6 +69,15 @@ static int check_class(const void *object, struct err *err)
 	return 0;
 }
 
+static int check_unrated(const void *object, struct err *err)
+{
+	if (((const struct storage_class *)object)->mb_per_s > 0)
+		return err_set(err, -EINVAL,
+			       "mb_per_s is for writes; that of reads is in "
+			       "channels");
+	return check_class(object, err);
+}
+
 static const struct conf_field class_fields[] = {
 	SOURCED(struct storage_class, ),
 	CLASS_TIME("occupancy", occupancy),
@@ -76,15 +93,10 @@ static const struct conf_field class_fields[] = {
 	  .fields = reorder_fields },
 	{ "slots", CONF_UINT, offsetof(struct storage_class, slots), .min = 0,
 	  .max = 1000 },
+	RATE(struct storage_class, mb_per_s),
 	{ 0 },
 };
 
-/* 10^7 MB/s is 10 TB/s; 2^40: no device is wider. */
-#define RATE(type, member)                                                  \
-	{                                                                   \
-		"mb_per_s", CONF_DOUBLE, offsetof(type, member), .min = 0,  \
-								 .max = 1e7 \
-	}
 #define CHUNK(key, member)                                                \
 	{                                                                 \
 		key, CONF_SIZE, offsetof(struct storage_profile, member), \
@@ -162,6 +174,32 @@ static const struct conf_field price_fields[] = {
 	PRICE("usd_per_gib", usd_per_gib),
 	{ 0 },
 };
+
+/* arbitrary: bounds the memory of fs/device/device.c */
+enum { MAX_UNITS = 65536 };
+
+static int check_buffer(const void *object, struct err *err)
+{
+	const struct storage_profile *p = object;
+	uint64_t n = p->buffer.bytes / p->buffer.unit_bytes;
+
+	if (n < 1 || n > MAX_UNITS)
+		return err_set(err, -EINVAL, "size must be 1 to %d times unit",
+			       MAX_UNITS);
+	return 0;
+}
+
+static const struct conf_field buffer_fields[] = {
+	SOURCED(struct storage_profile, buffer.),
+	{ "size", CONF_SIZE, offsetof(struct storage_profile, buffer.bytes),
+	  .required = true, .min = 4096, .max = 1099511627776.0 },
+	{ "unit", CONF_SIZE,
+	  offsetof(struct storage_profile, buffer.unit_bytes), .required = true,
+	  .min = 4096, .max = 1099511627776.0 },
+	{ "in_client", CONF_BOOL,
+	  offsetof(struct storage_profile, buffer.in_client) },
+	{ 0 },
+};
 static const struct conf_field random_read_fields[] = {
 	{ "size", CONF_SIZE, offsetof(struct storage_measured, bytes),
 	  .required = true, .min = 512, .max = 1048576 },
@@ -169,10 +207,10 @@ static const struct conf_field random_read_fields[] = {
 	  .required = true, .min = 1e-3, .max = 1e7 },
 	{ 0 },
 };
-#define CLASS(key, n)                                                      \
+#define CLASS(key, n, checked)                                             \
 	{                                                                  \
 		key, CONF_RECORD, offsetof(struct storage_profile, op[n]), \
-			.fields = class_fields, .check = check_class       \
+			.fields = class_fields, .check = checked           \
 	}
 /* Omitted parts cost nothing; present parts must name their source. */
 static const struct conf_field fields[] = {
@@ -188,10 +226,17 @@ static const struct conf_field fields[] = {
 	{ "iops", CONF_RECORD, 0, .fields = iops_fields },
 	{ "quota", CONF_RECORD, 0, .fields = quota_fields },
 	{ "price", CONF_RECORD, 0, .fields = price_fields },
-	CLASS("open", STORAGE_OPEN),
-	CLASS("lookup", STORAGE_LOOKUP),
-	CLASS("readdir", STORAGE_READDIR),
-	CLASS("read", STORAGE_READ),
+	CLASS("open", STORAGE_OPEN, check_unrated),
+	CLASS("lookup", STORAGE_LOOKUP, check_unrated),
+	CLASS("readdir", STORAGE_READDIR, check_unrated),
+	CLASS("read", STORAGE_READ, check_unrated),
+	{ "buffer", CONF_RECORD, 0, .fields = buffer_fields,
+	  .check = check_buffer },
+	CLASS("write", STORAGE_WRITE, check_class),
+	CLASS("sync", STORAGE_SYNC, check_unrated),
+	CLASS("create", STORAGE_CREATE, check_unrated),
+	CLASS("remove", STORAGE_REMOVE, check_unrated),
+	CLASS("rename", STORAGE_RENAME, check_unrated),
 	{ "random_reads", CONF_LIST,
 	  offsetof(struct storage_profile, random_reads), .item = CONF_ROW,
 	  .item_size = sizeof(struct storage_measured),
@@ -261,6 +306,15 @@ void storage_profile_free(struct storage_profile *p)
 		return;
 	conf_free(fields, p);
 	free(p);
+}
+
+const struct storage_class *storage_class_of(const struct storage_profile *p,
+					     enum storage_op op)
+{
+	/* a group that the profile has has a source */
+	if (op < STORAGE_N_READING || p->op[op].source)
+		return &p->op[op];
+	return &p->op[op == STORAGE_WRITE ? STORAGE_READ : STORAGE_OPEN];
 }
 
 double storage_reordered(const struct storage_class *c, uint64_t n)

@@ -26,7 +26,14 @@ enum storage_op {
 	STORAGE_LOOKUP,
 	STORAGE_READDIR,
 	STORAGE_READ,
-	STORAGE_N_OPS
+	STORAGE_WRITE,
+	STORAGE_SYNC, /* of an object: waits until the write buffer is empty */
+	STORAGE_CREATE,
+	STORAGE_REMOVE,
+	STORAGE_RENAME,
+	STORAGE_N_OPS,
+	/* those of a read-only mount */
+	STORAGE_N_READING = STORAGE_WRITE
 };
 
 /* The remaining share of seek and rotation at a queue depth. */
@@ -55,6 +62,8 @@ struct storage_class {
 	 * none: the queue depth does not matter. */
 	struct conf_list reorder; /* struct storage_reorder, ascending from 1 */
 	uint64_t slots;		  /* of the IOPS cap that one operation takes */
+	/* of a write: of one channel, 10^6 bytes; 0: that of `channels` */
+	double mb_per_s;
 };
 
 /* How long a channel needs for so many bytes. */
@@ -111,19 +120,34 @@ struct storage_profile {
 		double per_s;	 /* slots */
 		double mb_per_s; /* 10^6 bytes */
 	} quota;
-	/* What a provider asks for requests and bytes; not used by the model.
-	 * source NULL: nothing is known of prices. */
+	/* What a provider charges for requests and bytes; not used by the
+	 * model. source NULL: nothing is known of prices. Operations that
+	 * write have none. */
 	struct {
 		char *source;
 		bool verified;
 		double usd_per_1000[STORAGE_N_OPS];
 		double usd_per_gib; /* read */
 	} price;
+	/* Written bytes enter it as fast as the link moves them, while it has
+	 * room. Whole units leave it, each through a channel with the costs of
+	 * `write`. 0: no buffer; a write waits for its channel. */
+	struct {
+		char *source;
+		bool verified;
+		uint64_t bytes, unit_bytes;
+		bool in_client; /* the link is behind it, not before it */
+	} buffer;
 	struct storage_class op[STORAGE_N_OPS];
 	/* not used by the model: measurements to which it was fitted, for
 	 * gpemu-fs --selftest */
 	struct conf_list random_reads; /* struct storage_measured */
 };
+
+/* The costs of `op`. What the profile leaves out: a write costs what a read of
+ * as many bytes does; sync, create, remove and rename cost an open. */
+const struct storage_class *storage_class_of(const struct storage_profile *p,
+					     enum storage_op op);
 
 /* How long a channel needs for a read, ns, besides occupancy and seek. */
 double storage_channel_ns(const struct storage_profile *p, double bytes);
@@ -132,7 +156,7 @@ double storage_channel_ns(const struct storage_profile *p, double bytes);
 double storage_cost_usd(const struct storage_profile *p, enum storage_op op,
 			uint64_t bytes);
 
-/* "open", "lookup", "readdir", "read". */
+/* "open", "read", "write" and so on: the key in a profile. */
 const char *storage_op_name(enum storage_op op);
 
 /* The remaining share of head movement if the device serves the nearest of `n`

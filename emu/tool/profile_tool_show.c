@@ -116,6 +116,8 @@ static void show_class(FILE *f, const char *name, const struct storage_class *c)
 	show_time(f, "occupies", &c->occupancy);
 	show_time(f, "latency", &c->latency);
 	show_time(f, "seek", &c->seek);
+	if (c->mb_per_s > 0)
+		fprintf(f, "            %g MB/s a channel\n", c->mb_per_s);
 	if (c->rotation_ns)
 		fprintf(f, "            a rotation of %s\n",
 			units_human_duration((double)c->rotation_ns, a));
@@ -138,10 +140,10 @@ static void show_price(FILE *f, const struct storage_profile *p)
 	if (!p->price.source)
 		return;
 	fprintf(f, "price       USD for 1,000:");
-	for (int op = 0; op < STORAGE_N_OPS; op++)
+	for (int op = 0; op < STORAGE_N_READING; op++)
 		fprintf(f, " %s %g%s", storage_op_name((enum storage_op)op),
 			p->price.usd_per_1000[op],
-			op < STORAGE_N_OPS - 1 ? "," : "");
+			op < STORAGE_N_READING - 1 ? "," : "");
 	fprintf(f, "; %g a GiB read\n", p->price.usd_per_gib);
 	show_source(f, "", p->price.source, p->price.verified);
 }
@@ -177,6 +179,15 @@ static void show_groups(const struct storage_profile *p, FILE *f)
 			units_human_size((double)p->iops.slot_bytes, a));
 	fputc('\n', f);
 	show_source(f, "", p->iops.source, p->iops.verified);
+	if (p->buffer.bytes) {
+		fprintf(f, "buffer      %s for writes, %s, ",
+			units_human_size((double)p->buffer.bytes, a),
+			p->buffer.in_client ? "in the client"
+					    : "in the device");
+		fprintf(f, "emptied by %s\n",
+			units_human_size((double)p->buffer.unit_bytes, a));
+		show_source(f, "", p->buffer.source, p->buffer.verified);
+	}
 	if (!p->quota.window_ns)
 		return;
 	fprintf(f, "quota       in each %s: ",

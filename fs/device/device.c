@@ -31,6 +31,22 @@
  *            wait is added after its own seek and occupancy. A lone piece takes
  *            the slower of channel and link, because both stream.
  * latency    Pipelined: it delays the answer and occupies nothing.
+ *
+ * Writes go the same way. With a write buffer they stop before the channels:
+ *
+ *	arrival -> quota -> cap -> [ link ] -> [ buffer ] -> latency -> done
+ *	                                           |
+ *	                                           +-- a unit -> channel
+ *
+ * buffer     A ring of the ends of the last units: a byte enters once the unit
+ *            that had its place before is through its channel. A full unit
+ *            takes a channel at once, so reads wait for units as for other
+ *            reads. Many small writes fill one unit together, as in NVMeVirt's
+ *            one-shot pages. A sync sends the unfinished unit off, and waits
+ *            for all.
+ *            A buffer in the client's memory comes before quota, cap and link;
+ *            there units pay for them. They do at the arrival of the write that
+ *            fills them, so that no read waits behind a unit of the future.
  */
 #include "fs/device/device.h"
 
@@ -79,6 +95,14 @@ struct device {
 		bool known;
 		uint64_t object, offset;
 	} head; /* where the last read ended */
+	struct {
+		uint64_t *ends; /* a ring of n: when a unit left; none: 0 */
+		size_t n, next;
+		uint64_t filled;	 /* bytes of the unit that fills */
+		uint64_t object, offset; /* of its first byte */
+		uint64_t in;		 /* when the last byte was in */
+		uint64_t empty;		 /* when the last unit has left */
+	} buffer;
 };
 
 /* No sum of times exceeds this: 31 years. arbitrary: the caller may add to it,
@@ -120,6 +144,15 @@ int device_new(const struct storage_profile *profile, uint64_t seed,
 		device_free(TAKE_PTR(d));
 		return -ENOMEM;
 	}
+	if (profile->buffer.bytes) {
+		d->buffer.n =
+			profile->buffer.bytes / profile->buffer.unit_bytes;
+		d->buffer.ends = calloc(d->buffer.n, sizeof(*d->buffer.ends));
+		if (!d->buffer.ends) {
+			device_free(TAKE_PTR(d));
+			return -ENOMEM;
+		}
+	}
 	*ret = TAKE_PTR(d);
 	return 0;
 }
@@ -131,6 +164,7 @@ void device_free(struct device *d)
 	free(d->busy);
 	free(d->recent);
 	free(d->places);
+	free(d->buffer.ends);
 	free(d);
 }
 
@@ -229,31 +263,49 @@ static uint64_t stream_ns(uint64_t bytes, double mb_per_s)
 		       : 0;
 }
 
-/* One piece through a channel and the link; `before` is seek + occupancy. */
-static uint64_t serve(struct device *d, uint64_t issue, uint64_t before,
-		      uint64_t bytes)
+/* How long the bytes of an operation take on its channel. */
+static uint64_t channel_ns(const struct device *d,
+			   const struct storage_class *c, uint64_t bytes)
 {
-	const struct storage_profile *p = d->profile;
-	size_t n = p->channels.count;
-	uint64_t start = n ? MAX(issue, d->busy[0]) : issue;
-	double moving = storage_channel_ns(p, (double)bytes);
-	uint64_t busy = later(start + before,
-			      (uint64_t)llround(fmin(moving, (double)LAST_NS)));
-	uint64_t link, own;
+	if (c->mb_per_s > 0)
+		return stream_ns(bytes, c->mb_per_s);
+	return (uint64_t)llround(
+		fmin(storage_channel_ns(d->profile, (double)bytes),
+		     (double)LAST_NS));
+}
+
+/* Take the channel that is free first for so long. Returns the end. */
+static uint64_t hold_channel(struct device *d, uint64_t issue, uint64_t ns,
+			     uint64_t *ret_start)
+{
+	size_t n = d->profile->channels.count;
+	uint64_t end;
+
+	*ret_start = n ? MAX(issue, d->busy[0]) : issue;
+	end = later(*ret_start, ns);
+	if (n)
+		d->busy[0] = end;
+	heap_times_down(d->busy, n, 0);
+	return end;
+}
+
+/* One piece through a channel and the link; `before` is seek + occupancy. */
+static uint64_t serve(struct device *d, const struct storage_class *c,
+		      uint64_t issue, uint64_t before, uint64_t bytes)
+{
+	uint64_t moving = channel_ns(d, c, bytes), start, busy, link, own;
 
 	if (!before && !bytes)
 		return issue;
-	if (n)
-		d->busy[0] = busy;
-	heap_times_down(d->busy, n, 0);
+	busy = hold_channel(d, issue, later(before, moving), &start);
 	if (d->link_mb_per_s <= 0)
 		return busy;
 	link = MAX(d->link_busy, start);
 	own = stream_ns(bytes, d->link_mb_per_s);
 	d->link_busy = later(link, own);
 	/* measured of a read alone: it took no longer, whatever others have */
-	if (p->channels.times.n)
-		own = MIN(own, (uint64_t)moving);
+	if (d->profile->channels.times.n)
+		own = MIN(own, moving);
 	return MAX(busy, later(link, later(own, before)));
 }
 
@@ -351,8 +403,9 @@ static double seek_in_order(const struct device *d,
 static uint64_t move_head(struct device *d, enum storage_op op, uint64_t object,
 			  uint64_t offset, uint64_t bytes, uint64_t now)
 {
-	const struct storage_class *c = &d->profile->op[op];
-	double on = op == STORAGE_READ ? go_on(d, c, object, offset) : -1;
+	const struct storage_class *c = storage_class_of(d->profile, op);
+	bool moves = op == STORAGE_READ || op == STORAGE_WRITE;
+	double on = moves ? go_on(d, c, object, offset) : -1;
 	uint64_t n, turn = 0, ns = (uint64_t)fmax(on, 0);
 	double share, seek = -1;
 
@@ -362,7 +415,7 @@ static uint64_t move_head(struct device *d, enum storage_op op, uint64_t object,
 		ns = dist_time_draw(&c->seek, &d->rng[op]);
 		if (c->rotation_ns)
 			turn = rng_below(&d->rng[op], c->rotation_ns);
-		if (op == STORAGE_READ && d->n_places) {
+		if (moves && d->n_places) {
 			enter_place(d, object, offset);
 			seek = seek_in_order(d, c, n, share);
 		}
@@ -370,7 +423,7 @@ static uint64_t move_head(struct device *d, enum storage_op op, uint64_t object,
 					 : seek + (double)turn * share);
 	}
 	/* an operation without a seek happens elsewhere and moves nothing */
-	if (op == STORAGE_READ) {
+	if (moves) {
 		d->head.known = true;
 		d->head.object = object;
 		d->head.offset = offset + bytes;
@@ -380,21 +433,104 @@ static uint64_t move_head(struct device *d, enum storage_op op, uint64_t object,
 	return ns;
 }
 
+/* --- the write buffer ----------------------------------------------------- */
+
+/* The unit that fills leaves for a channel; its last byte is in at `in`. */
+static void send_unit(struct device *d, uint64_t in, uint64_t now)
+{
+	const struct storage_class *c =
+		storage_class_of(d->profile, STORAGE_WRITE);
+	uint64_t bytes = d->buffer.filled, issue = in, start, end;
+	uint64_t before = move_head(d, STORAGE_WRITE, d->buffer.object,
+				    d->buffer.offset, bytes, now) +
+			  dist_time_draw(&c->occupancy, &d->rng[STORAGE_WRITE]);
+
+	if (d->profile->buffer.in_client)
+		issue = MAX(in, pass_cap(d, c, bytes,
+					 pass_quota(d, c, bytes, now)));
+	end = hold_channel(d, issue, later(before, channel_ns(d, c, bytes)),
+			   &start);
+	if (d->profile->buffer.in_client && d->link_mb_per_s > 0) {
+		uint64_t own = stream_ns(bytes, d->link_mb_per_s);
+
+		d->link_busy = later(MAX(d->link_busy, now), own);
+		end = MAX(end,
+			  later(MAX(d->link_busy, later(start, own)), before));
+	}
+	d->buffer.ends[d->buffer.next] = end;
+	d->buffer.next = (d->buffer.next + 1) % d->buffer.n;
+	d->buffer.empty = MAX(d->buffer.empty, end);
+	d->buffer.filled = 0;
+}
+
+/* When the last of the bytes is in the buffer. */
+static uint64_t fill(struct device *d, uint64_t object, uint64_t offset,
+		     uint64_t bytes, uint64_t issue, uint64_t now)
+{
+	uint64_t unit = d->profile->buffer.unit_bytes, in = issue;
+	bool linked = !d->profile->buffer.in_client && d->link_mb_per_s > 0;
+
+	while (bytes) {
+		uint64_t piece = MIN(bytes, unit - d->buffer.filled);
+
+		if (!d->buffer.filled) {
+			d->buffer.object = object;
+			d->buffer.offset = offset;
+		}
+		if (linked) {
+			d->link_busy =
+				later(MAX(d->link_busy, issue),
+				      stream_ns(piece, d->link_mb_per_s));
+			in = MAX(in, d->link_busy);
+		}
+		in = MAX(in, d->buffer.ends[d->buffer.next]);
+		d->buffer.filled += piece;
+		d->buffer.in = MAX(d->buffer.in, in);
+		if (d->buffer.filled == unit)
+			send_unit(d, d->buffer.in, now);
+		offset += piece;
+		bytes -= piece;
+	}
+	return in;
+}
+
+static uint64_t write_buffered(struct device *d, uint64_t object,
+			       uint64_t offset, uint64_t bytes, uint64_t now)
+{
+	const struct storage_class *c =
+		storage_class_of(d->profile, STORAGE_WRITE);
+	uint64_t issue = now;
+
+	if (!d->profile->buffer.in_client)
+		issue = pass_cap(d, c, bytes, pass_quota(d, c, bytes, now));
+	return fill(d, object, offset, bytes, issue, now) +
+	       dist_time_draw(&c->latency, &d->rng[STORAGE_WRITE]);
+}
+
 uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
 			 uint64_t offset, uint64_t bytes, uint64_t now)
 {
-	const struct storage_class *c = &d->profile->op[op];
+	const struct storage_class *c = storage_class_of(d->profile, op);
 	uint64_t stripe = d->profile->channels.stripe_bytes;
-	uint64_t issue = pass_cap(d, c, bytes, pass_quota(d, c, bytes, now));
-	uint64_t seek = move_head(d, op, object, offset, bytes, now);
-	uint64_t done = issue, left = bytes, moved = seek;
+	uint64_t issue, seek, done, left = bytes, moved;
+
+	if (op == STORAGE_WRITE && d->buffer.n)
+		return write_buffered(d, object, offset, bytes, now);
+	issue = pass_cap(d, c, bytes, pass_quota(d, c, bytes, now));
+	if (op == STORAGE_SYNC) {
+		if (d->buffer.filled)
+			send_unit(d, MAX(d->buffer.in, now), now);
+		issue = MAX(issue, d->buffer.empty);
+	}
+	done = issue;
+	moved = seek = move_head(d, op, object, offset, bytes, now);
 
 	do {
 		uint64_t room = stripe ? stripe - offset % stripe : left;
 		uint64_t piece = MIN(left, room);
 		uint64_t before =
 			seek + dist_time_draw(&c->occupancy, &d->rng[op]);
-		uint64_t end = serve(d, issue, before, piece);
+		uint64_t end = serve(d, c, issue, before, piece);
 
 		done = MAX(done, end);
 		seek = 0;

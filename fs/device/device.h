@@ -37,7 +37,9 @@ uint64_t device_place(uint64_t object, uint64_t offset);
  * A read that starts where the device's last read ended needs no seek, and one
  * that starts a little later in the same object takes the time of the bytes
  * between, where that is shorter than a mean movement of the head. Any other
- * moves the head to its place. Returns the time of completion, ns, >= now.
+ * moves the head to its place; writes do the same. Of a sync `bytes` is 0, and
+ * all that the write buffer holds leaves it first. Returns the time of
+ * completion, ns, >= now.
  */
 uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
 			 uint64_t offset, uint64_t bytes, uint64_t now);

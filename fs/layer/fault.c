@@ -75,11 +75,11 @@ static int find(struct parse *p, size_t at, const char *const *known, size_t n,
 
 static int parse_op(struct parse *p, const struct word *w)
 {
-	enum { METADATA = STORAGE_N_OPS, ANY, N };
+	enum { METADATA = STORAGE_N_READING, ANY, N };
 	const char *known[N] = { [METADATA] = "metadata", [ANY] = "any" };
 	int i;
 
-	for (unsigned op = 0; op < STORAGE_N_OPS; op++)
+	for (unsigned op = 0; op < STORAGE_N_READING; op++)
 		known[op] = storage_op_name(op);
 	i = find(p, w->value_at, known, N, "operation", w->value);
 	if (i < 0)

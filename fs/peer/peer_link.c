@@ -16,16 +16,11 @@
 
 /* Wall time. arbitrary: finds a starting mount quickly, and a missing one costs
  * little */
-#define LEAST_BACKOFF_NS (100 * NS_PER_MS)
-#define MOST_BACKOFF_NS (5 * NS_PER_S)
+#define LEAST_PAUSE_NS (100 * NS_PER_MS)
+#define MOST_PAUSE_NS (5 * NS_PER_S)
 
 /* Wall time. arbitrary: a link that comes and goes logs two lines in it */
 #define QUIET_NS (60 * NS_PER_S)
-
-static uint64_t emulated(const struct peer_link *l, uint64_t wall_ns)
-{
-	return util_whole((double)wall_ns / l->shared->scale);
-}
 
 int peer_link_init(struct peer_link *l, struct peer_shared *shared,
 		   uint32_t node)
@@ -33,7 +28,10 @@ int peer_link_init(struct peer_link *l, struct peer_shared *shared,
 	*l = (struct peer_link){ .shared = shared,
 				 .node = node,
 				 .first = NO_SLOT };
-	l->backoff_ns = emulated(l, LEAST_BACKOFF_NS);
+	l->redial = (struct redial){ .tick = shared->tick,
+				     .least_ns = LEAST_PAUSE_NS,
+				     .most_ns = MOST_PAUSE_NS };
+	redial_reset(&l->redial);
 	l->slots = calloc(PEER_MOST_GETS, sizeof(*l->slots));
 	if (!l->slots)
 		return -ENOMEM;
@@ -163,7 +161,7 @@ static int take_welcome(struct peer_link *l, const struct peer_msg *m)
 	if (reason != PEER_FITS)
 		return -EPROTO;
 	conn_trust(l->conn, PEER_DATA_HEAD + s->most_data);
-	l->backoff_ns = emulated(l, LEAST_BACKOFF_NS);
+	redial_reset(&l->redial);
 	set_up(l, true);
 	if (l->told)
 		log_info("peer %s: connected", s->net->nodes[l->node].text);
@@ -228,12 +226,10 @@ static bool stays(int why)
 
 static void back_off(struct peer_link *l, int why)
 {
-	uint64_t most = emulated(l, MOST_BACKOFF_NS);
-
 	if (stays(why))
-		l->backoff_ns = most;
-	l->dial_at = tick_now(l->shared->tick) + l->backoff_ns;
-	l->backoff_ns = MIN(2 * l->backoff_ns, most);
+		l->redial.pause_ns =
+			tick_emulated(l->redial.tick, MOST_PAUSE_NS);
+	redial_later(&l->redial);
 }
 
 static const char *text_of(int why, enum peer_reason reason)
@@ -265,7 +261,7 @@ static void tell_loss(struct peer_link *l, const char *name, const char *text)
 			 " more times since the last message",
 			 name, l->n_quiet);
 	l->n_quiet = 0;
-	l->quiet_until = now + emulated(l, QUIET_NS);
+	l->quiet_until = now + tick_emulated(l->shared->tick, QUIET_NS);
 	l->told = true;
 }
 
@@ -279,9 +275,7 @@ static void tell_end(struct peer_link *l, int why, bool was_up)
 
 	if (was_up) {
 		tell_loss(l, name, text);
-	} else if (!l->told &&
-		   (stays(why) ||
-		    l->backoff_ns == emulated(l, MOST_BACKOFF_NS))) {
+	} else if (!l->told && (stays(why) || redial_is_slow(&l->redial))) {
 		log_warn("peer %s: not connected: %s", name, text);
 		l->told = true;
 	}
@@ -337,8 +331,8 @@ void peer_link_hint(struct peer_link *l)
 {
 	if (l->conn)
 		return;
-	l->dial_at = 0;
-	l->backoff_ns = emulated(l, LEAST_BACKOFF_NS);
+	l->redial.at = 0;
+	redial_reset(&l->redial);
 }
 
 /* Is a reply overdue? */
@@ -357,14 +351,14 @@ uint64_t peer_link_round(struct peer_link *l, uint64_t now)
 	if (l->conn) {
 		if (!l->n_waiting)
 			return TICK_NEVER;
-		if (now >= l->dial_at) { /* here: of the next look */
+		if (now >= l->redial.at) { /* here: of the next look */
 			if (is_overdue(l, now))
 				conn_end(l->conn, -ETIMEDOUT);
-			l->dial_at = now + l->shared->timeout_ns;
+			l->redial.at = now + l->shared->timeout_ns;
 		}
-		return l->dial_at;
+		return l->redial.at;
 	}
-	if (now >= l->dial_at) {
+	if (now >= l->redial.at) {
 		int r = loop_dial(l->shared->loop,
 				  &l->shared->net->nodes[l->node], &link_ops, l,
 				  &l->conn);
@@ -372,9 +366,9 @@ uint64_t peer_link_round(struct peer_link *l, uint64_t now)
 		if (r < 0)
 			back_off(l, r);
 		else
-			l->dial_at = now;
+			l->redial.at = now;
 	}
-	return l->conn ? TICK_NEVER : l->dial_at;
+	return l->conn ? TICK_NEVER : l->redial.at;
 }
 
 void peer_link_reset(struct peer_link *l)

@@ -18,6 +18,7 @@
 #include <jansson.h>
 
 #include "fs/peer/peer_shared.h"
+#include "net/redial.h"
 
 enum { LINK_PATIENCE = 8 };
 
@@ -35,8 +36,8 @@ struct peer_link {
 	bool greeted, told;
 	uint64_t quiet_until, n_quiet; /* losses until then are not logged */
 	bool up;		       /* atomic */
-	uint64_t dial_at; /* while away; else when to check for overdue ones */
-	uint64_t backoff_ns;
+	struct redial
+		redial; /* `at`, while it is there: look for overdue ones */
 	struct link_slot *slots; /* PEER_MOST_GETS */
 	uint32_t free, first, last;
 	uint32_t n_waiting;

@@ -33,7 +33,6 @@ struct peer_shared {
 	struct peer_hello hello; /* of this node */
 	size_t most_data;	 /* bytes of the largest object */
 	uint64_t timeout_ns;	 /* emulated */
-	double scale;		 /* wall ns per emulated ns */
 	struct peer_counts counts;
 	struct hist waits; /* emulated ns from request to object */
 	/* The owner does not serve it: read it elsewhere. */

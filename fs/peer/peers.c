@@ -201,11 +201,10 @@ static void init_shared(struct peers *p)
 
 	s->net = p->c.net;
 	s->tick = p->c.tick;
-	s->scale = tick_scale(p->c.tick);
 	/* a time scale above 1 stretches the emulated waits of owners; below 1
 	 * sockets stay as slow as they are */
-	s->timeout_ns = util_whole((double)p->c.net->timeout_ns *
-				   MAX(s->scale, 1) / s->scale);
+	s->timeout_ns = MAX(p->c.net->timeout_ns,
+			    tick_emulated(s->tick, p->c.net->timeout_ns));
 	s->most_data = p->c.extent_bytes;
 	s->miss = p->c.miss;
 	s->ctx = p->c.ctx;

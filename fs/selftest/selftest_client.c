@@ -245,7 +245,7 @@ static int operate(struct stream *s, size_t i, uint64_t *ret_ns)
 	case STORAGE_OPEN: return open_file(s, i, ret_ns);
 	case STORAGE_READDIR: return list(s, i, ret_ns);
 	case STORAGE_READ: return read_file(s, ret_ns);
-	case STORAGE_N_OPS: break;
+	default: break;
 	}
 	return -EINVAL;
 }

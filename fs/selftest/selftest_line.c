@@ -71,12 +71,12 @@ static void add_measured(struct line *lines, size_t *n,
 
 int lines_new(const struct storage_profile *p, struct line **ret, size_t *ret_n)
 {
-	size_t most = STORAGE_N_OPS + 2 + p->random_reads.n, n = 0;
+	size_t most = STORAGE_N_READING + 2 + p->random_reads.n, n = 0;
 	struct line *lines = calloc(most, sizeof(*lines));
 
 	if (!lines)
 		return -ENOMEM;
-	for (int op = 0; op < STORAGE_N_OPS; op++) {
+	for (int op = 0; op < STORAGE_N_READING; op++) {
 		struct model_load l = { .op = op,
 					.bytes = op == STORAGE_READ ? SMALL : 0,
 					.streams = 1 };

@@ -227,7 +227,7 @@ static json_t *alone_json(const struct fetch_stats *f)
 {
 	json_t *j = json_object();
 
-	for (int op = 0; op < STORAGE_N_OPS; op++)
+	for (int op = 0; op < STORAGE_N_READING; op++)
 		json_object_set_new(
 			j, storage_op_name(op),
 			json_real((double)f->round_trip.alone_ns[op] /

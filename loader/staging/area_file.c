@@ -13,40 +13,26 @@
 /* Offsets of locks; the file need not be that long. */
 enum { LOCK_AT = 0, LIFE_AT = 1 };
 
-/* Not F_OFD_SETLKW: that waits, with no way to end it, as long as a job that
- * holds the lock is stopped (SIGSTOP). */
-static int lock_at(int fd, short type, off_t at)
-{
-	struct flock l = { .l_type = type, .l_start = at, .l_len = 1 };
-
-	while (fcntl(fd, F_OFD_SETLK, &l) < 0)
-		if (errno != EINTR)
-			return errno == EACCES ? -EAGAIN : -errno;
-	return 0;
-}
-
+/* No util_lock_byte_wait: that waits, with no way to end it, as long as a job
+ * that holds the lock is stopped (SIGSTOP). */
 int area_file_lock(const struct area_file *f)
 {
-	return lock_at(f->fd, F_WRLCK, LOCK_AT);
+	return util_lock_byte(f->fd, LOCK_AT, F_WRLCK);
 }
 
 void area_file_unlock(const struct area_file *f)
 {
-	lock_at(f->fd, F_UNLCK, LOCK_AT);
+	util_lock_byte(f->fd, LOCK_AT, F_UNLCK);
 }
 
 int area_file_live(const struct area_file *f, uint32_t i)
 {
-	return lock_at(f->fd, F_WRLCK, LIFE_AT + (off_t)i);
+	return util_lock_byte(f->fd, LIFE_AT + i, F_WRLCK);
 }
 
 bool area_file_lives(const struct area_file *f, uint32_t i)
 {
-	struct flock l = { .l_type = F_WRLCK,
-			   .l_start = LIFE_AT + (off_t)i,
-			   .l_len = 1 };
-
-	return fcntl(f->fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+	return util_byte_is_locked(f->fd, LIFE_AT + i) > 0;
 }
 
 /* May other users write there? */

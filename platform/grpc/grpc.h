@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
-#include "platform/events.h"
+#include "common/program/events.h"
 
 enum grpc_status {
 	GRPC_OK = 0,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/err.h"
-#include "platform/events.h"
+#include "common/program/events.h"
 
 /* What the session reports; the owner of the connection comes with each. */
 struct grpc_conn_ops {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "emu/gpu/gpud_client.h"
-#include "platform/events.h"
+#include "common/program/events.h"
 #include "platform/node.h"
 
 struct health {

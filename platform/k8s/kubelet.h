@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "common/err.h"
-#include "platform/events.h"
+#include "common/program/events.h"
 
 #define KUBELET_DIR "/var/lib/kubelet/device-plugins"
 #define KUBELET_SOCKET "kubelet.sock"

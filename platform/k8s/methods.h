@@ -4,7 +4,7 @@
 #define GPEMU_PLATFORM_K8S_METHODS_H
 
 #include "platform/k8s/kubelet.pb-c.h"
-#include "platform/k8s/resource.h"
+#include "platform/k8s/state.h"
 
 extern const struct grpc_method device_plugin_methods[];
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "common/err.h"
-#include "platform/events.h"
+#include "common/program/events.h"
 #include "platform/k8s/grants.h"
 #include "platform/k8s/health.h"
 #include "platform/k8s/kubelet.h"

@@ -7,7 +7,7 @@
 #ifndef GPEMU_PLATFORM_K8S_PODS_H
 #define GPEMU_PLATFORM_K8S_PODS_H
 
-#include "platform/events.h"
+#include "common/program/events.h"
 #include "platform/grpc/grpc.h"
 #include "platform/k8s/grants.h"
 #include "platform/k8s/resource.h"

@@ -90,7 +90,7 @@ struct nvml_process { /* v2 and v3 */
 };
 _Static_assert(sizeof(struct nvml_process) == 24, "the interface");
 
-/* --- nvml.c: the library, the system ------------------------------------- */
+/* --- nvml_system.c: the library, the system ------------------------------ */
 
 int nvmlInit(void);
 int nvmlInit_v2(void);

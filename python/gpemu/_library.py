@@ -19,6 +19,11 @@ try:  # installed by pip: setup.py wrote where the tree was built
 except ImportError:  # in the source tree, which is built in its folder build/
     _BUILD_PATH = Path(__file__).resolve().parents[2] / "build"
 _BUILD = Path(_BUILD_PATH)
+# in a wheel, which meson-python made; its data are below the prefix
+_WHEEL = sorted(Path(__file__).resolve().parents[1].glob(
+    ".gpemu.mesonpy.libs/libgpemu.so.1*"))
+_WHEEL_PROFILES = Path(__file__).resolve().parent / \
+    "../../../../share/gpemu/profiles"
 # A wait ends so often to let Python handle signals, such as Ctrl-C.
 # arbitrary: shorter than one notices
 SLICE_S = 0.1
@@ -163,6 +168,8 @@ def _path() -> str:
     beside = os.path.join(os.environ.get("GPEMU_BIN", ""), "libgpemu.so.1")
     if os.path.isabs(beside) and os.path.exists(beside):
         return beside
+    if _WHEEL:
+        return str(_WHEEL[0])
     built = _BUILD / "libgpemu.so"
     return str(built) if built.exists() else "libgpemu.so.1"
 
@@ -172,6 +179,9 @@ def library() -> CDLL:
     """The library, from $GPEMU_LIBRARY, beside the programs of $GPEMU_BIN, the
     folder build/ of the source tree that this package is of, or the system."""
     path = _path()
+    if _WHEEL and path == str(_WHEEL[0]):
+        # it looks beside the program, and that is Python
+        os.environ.setdefault("GPEMU_PROFILES", str(_WHEEL_PROFILES))
     try:
         lib = CDLL(path)
         for name, (result, *arguments) in _FUNCTIONS.items():
@@ -187,9 +197,10 @@ def library() -> CDLL:
 
 
 def program(name: str) -> str:
-    """The path of gpemu-NAME: in $GPEMU_BIN, beside the library, or in the
-    PATH."""
-    folders = (os.environ.get("GPEMU_BIN"), os.path.dirname(_path()))
+    """The path of gpemu-NAME: in $GPEMU_BIN, beside the library, of a wheel
+    beside Python, or in the PATH."""
+    folders = (os.environ.get("GPEMU_BIN"), os.path.dirname(_path()),
+               _WHEEL and os.path.dirname(sys.executable))
     for folder in filter(None, folders):
         path = os.path.join(folder, f"gpemu-{name}")
         if os.access(path, os.X_OK):

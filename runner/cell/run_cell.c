@@ -532,26 +532,6 @@ int cell_try(struct runner *r, const struct cell *cell, json_t **ret_record,
 	return code;
 }
 
-static void forget(char *path)
-{
-	if (path)
-		unlink(path);
-	free(path);
-}
-
-void cell_forget(const struct runner *r, const struct cell *cell)
-{
-	forget(runner_path(r, "logs", cell->id, "log"));
-	for (size_t i = 0; i < cell->n_mounts; i++)
-		forget(command_config(r, cell, cell->mounts[i].name, RUN_FS));
-	for (size_t i = 0; i < cell->n_jobs; i++)
-		forget(command_config(r, cell, cell->jobs[i].name, RUN_TRAIN));
-	if (cell->gpud)
-		forget(command_config(r, cell, "", RUN_GPUD));
-	if (cell->prepd)
-		forget(command_config(r, cell, "", RUN_PREPD));
-}
-
 /* --- probe ------------------------------------------------------------ */
 
 int cell_probe_mount(struct runner *r, struct err *err)

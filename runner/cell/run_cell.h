@@ -57,8 +57,6 @@ int cell_run(struct runner *r, const struct cell *cell, unsigned attempt,
  * record of an "ok" run, and no file is written but log and configuration. */
 int cell_try(struct runner *r, const struct cell *cell, json_t **ret_record,
 	     struct err *err);
-/* Remove log and configuration of a cell_try. */
-void cell_forget(const struct runner *r, const struct cell *cell);
 
 /*
  * The cell's record from an earlier run, if it is complete, "ok" and of the

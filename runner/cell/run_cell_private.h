@@ -4,11 +4,11 @@
 #ifndef GPEMU_RUNNER_CELL_RUN_CELL_PRIVATE_H
 #define GPEMU_RUNNER_CELL_RUN_CELL_PRIVATE_H
 
-#include "runner/cell/run_cell.h"
 #include "runner/cell/run_command.h"
 #include "runner/run/run_failure.h"
 #include "runner/run/run_host.h"
 #include "runner/run/run_watch.h"
+#include "runner/run/runner.h"
 
 struct run_mount {
 	char *mnt;    /* the data for the jobs */

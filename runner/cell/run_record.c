@@ -9,6 +9,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "runner/cell/run_cell.h"
 #include "runner/cell/run_cell_private.h"
 #include "runner/cell/run_disturb.h"
 #include "runner/run/run_identity.h"

@@ -6,7 +6,8 @@
 #ifndef GPEMU_RUNNER_RESULT_RUN_JUDGE_H
 #define GPEMU_RUNNER_RESULT_RUN_JUDGE_H
 
-#include "runner/result/run_verdict.h"
+#include "runner/result/run_result.h"
+#include "runner/result/run_score.h"
 #include "runner/spec/run_evidence.h"
 
 struct judge {

@@ -52,4 +52,25 @@ void score_print(const struct score *s, FILE *f);
 /* {KIND: {pass, fail, undecided, not reproduced}} of the kinds with checks. */
 json_t *score_json(const struct score *s);
 
+struct verdict {
+	char *check;	/* the expectation */
+	char *at;	/* labels of the point; "": everywhere */
+	char *numbers;	/* "12.3 < 15.2", or the missing value */
+	char *ours;	/* "12.3": the mean over the repetitions */
+	char *wanted;	/* "< 15.2"; "" if the check itself says it */
+	char *interval; /* "12.1 to 12.5"; "" of one repetition */
+	char *note;	/* why it is undecided or not reproduced; or "" */
+	enum evidence_kind kind;
+	enum verdict_state state;
+	double low, high; /* of the interval; NaN of one repetition */
+	size_t n;	  /* repetitions that were judged */
+	size_t needed;	  /* undecided: to decide; SIZE_MAX: never; else 0 */
+};
+
+struct verdicts {
+	struct verdict *items;
+	size_t n;
+	struct score score;
+};
+
 #endif

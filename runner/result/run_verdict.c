@@ -6,6 +6,7 @@
 
 #include "common/util.h"
 #include "runner/result/run_judge.h"
+#include "runner/result/run_verdict.h"
 #include "runner/spec/run_expect.h"
 
 /* --- that ------------------------------------------------------------- */

@@ -62,27 +62,14 @@ int lock_error(const char *path, int code, struct err *err)
 		       strerror(-code), (unsigned)st.st_uid);
 }
 
-static int set(int fd, uint64_t byte, short type, int command)
-{
-	struct flock lock = { .l_type = type,
-			      .l_whence = SEEK_SET,
-			      .l_start = (off_t)byte,
-			      .l_len = 1 };
-
-	while (fcntl(fd, command, &lock) < 0)
-		if (errno != EINTR)
-			return errno == EACCES ? -EAGAIN : -errno;
-	return 0;
-}
-
 int lock_try(int fd, uint64_t byte, bool shared)
 {
-	return set(fd, byte, shared ? F_RDLCK : F_WRLCK, F_OFD_SETLK);
+	return util_lock_byte(fd, byte, shared ? F_RDLCK : F_WRLCK);
 }
 
 void lock_drop(int fd, uint64_t byte)
 {
-	set(fd, byte, F_UNLCK, F_OFD_SETLK);
+	util_lock_byte(fd, byte, F_UNLCK);
 }
 
 struct waiting {
@@ -106,7 +93,7 @@ static int wait_for(void *ctx)
 		fd = lock_open_shared(w->path);
 		type = F_RDLCK;
 	}
-	return fd < 0 ? -fd : -set(fd, w->byte, type, F_OFD_SETLKW);
+	return fd < 0 ? -fd : -util_lock_byte_wait(fd, w->byte, type);
 }
 
 int lock_wait(const char *path, uint64_t byte, struct stop *stop,

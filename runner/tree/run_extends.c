@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 
 #include "common/util.h"
-#include "runner/tree/run_tree_private.h"
+#include "runner/tree/run_edit.h"
+#include "runner/tree/run_tree.h"
 
 /* arbitrary: deeper than a reader can follow */
 enum { MOST_DEEP = 8 };

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "runner/tree/run_tree_private.h"
+#include "runner/tree/run_edit.h"
+#include "runner/tree/run_tree.h"
 
 /* Where the value goes. */
 struct place {

@@ -6,15 +6,7 @@
 #ifndef GPEMU_RUNNER_TREE_RUN_TREE_H
 #define GPEMU_RUNNER_TREE_RUN_TREE_H
 
-#include "common/conf/conf_tree.h"
-
-/* Names of files and overrides, which the nodes of a tree borrow. */
-struct tree_names {
-	char **v;
-	size_t n;
-};
-
-void tree_names_free(struct tree_names *names);
+#include "runner/tree/run_edit.h"
 
 /*
  * Replace `extends: FILE` of the tree at `path` by the contents of that file,

@@ -15,14 +15,19 @@
  * long as four slots. Where storage and CPU are known together only, they may
  * share their two slots out in any way: the start of slot i + 2 is no earlier
  * than that after the start of slot i. The time of an iteration is then the
- * longest way around the four slots, in steps of one and of two.
+ * longest way around the four slots, in steps of one and of two. A slot that no
+ * job uses alone is no step: its end waits for nobody, and may come before its
+ * start. The jobs before and behind it have their storage and CPU one after the
+ * other then.
  */
 #include "sched/core/interleave.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "common/util.h"
 
+/* -INFINITY: no job has a stage there. */
 struct slots {
 	double one[STAGES]; /* the longest stage in that slot */
 	double two[STAGES]; /* the longest in it and the next */
@@ -30,12 +35,16 @@ struct slots {
 
 static void put(struct slots *s, const struct job *job, size_t offset)
 {
-	for (size_t k = 0; k < STAGES; k++) {
+	const double *ns = job->stage_ns;
+	bool apart = ns[STAGE_STORAGE] > 0 || ns[STAGE_CPU] > 0;
+
+	if (!apart)
+		s->two[offset] = job->read_prep_ns;
+	for (size_t k = apart ? STAGE_STORAGE : STAGE_GPU; k < STAGES; k++) {
 		double *slot = &s->one[(k + offset) % STAGES];
 
-		*slot = MAX(*slot, job->stage_ns[k]);
+		*slot = MAX(*slot, ns[k]);
 	}
-	s->two[offset] = MAX(s->two[offset], job->read_prep_ns);
 }
 
 static double around(const struct slots *s)
@@ -67,9 +76,11 @@ double interleave_order(const struct job *const *jobs, size_t n,
 	double best_ns = 0;
 
 	for (size_t k = 0; k < ARRAY_SIZE(offsets); k++) {
-		struct slots s = { 0 };
+		struct slots s;
 		double ns;
 
+		for (size_t i = 0; i < STAGES; i++)
+			s.one[i] = s.two[i] = -INFINITY;
 		for (size_t i = 0; i < n; i++)
 			put(&s, jobs[i], offsets[k][i]);
 		ns = around(&s);

@@ -12,7 +12,7 @@
 #ifndef GPEMU_SCHED_LIVE_ARGV_H
 #define GPEMU_SCHED_LIVE_ARGV_H
 
-#include "sched/live/live.h"
+#include "sched/live/run.h"
 
 /* Steps of a job, and whether it can run live with this command: -EINVAL with a
  * text. */

@@ -11,6 +11,7 @@
 #include "sched/live/gpus.h"
 #include "sched/live/group.h"
 #include "sched/live/held.h"
+#include "sched/live/live.h"
 #include "sched/live/state.h"
 
 /* What the event clock has, and processes have not. */

@@ -3,7 +3,7 @@
 #ifndef GPEMU_SCHED_LIVE_CARRY_H
 #define GPEMU_SCHED_LIVE_CARRY_H
 
-#include "sched/live/live.h"
+#include "sched/live/run.h"
 
 /*
  * The state is saved; then processes of jobs that shall not run, or not there,

@@ -7,7 +7,7 @@
 #ifndef GPEMU_SCHED_LIVE_DOWN_H
 #define GPEMU_SCHED_LIVE_DOWN_H
 
-#include "sched/live/live.h"
+#include "sched/live/run.h"
 
 struct live_down {
 	uint32_t n_failed; /* in a row */

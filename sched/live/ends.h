@@ -3,7 +3,7 @@
 #ifndef GPEMU_SCHED_LIVE_ENDS_H
 #define GPEMU_SCHED_LIVE_ENDS_H
 
-#include "sched/live/live.h"
+#include "sched/live/run.h"
 
 /*
  * The process of a job may have ended: its pidfd says so, or nobody knows.

@@ -15,7 +15,7 @@
 #ifndef GPEMU_SCHED_LIVE_GPUS_H
 #define GPEMU_SCHED_LIVE_GPUS_H
 
-#include "sched/live/live.h"
+#include "sched/live/run.h"
 
 /* Are the servers there, with as many GPUs as the nodes, and at our time scale?
  * -EINVAL, or errors of gpud_query; with a text. */

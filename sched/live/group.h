@@ -8,7 +8,7 @@
 #ifndef GPEMU_SCHED_LIVE_GROUP_H
 #define GPEMU_SCHED_LIVE_GROUP_H
 
-#include "sched/live/live.h"
+#include "sched/live/run.h"
 
 /* The descriptor is of the job alone, and locked for it. */
 struct group_seat {

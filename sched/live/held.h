@@ -5,7 +5,7 @@
 #ifndef GPEMU_SCHED_LIVE_HELD_H
 #define GPEMU_SCHED_LIVE_HELD_H
 
-#include "sched/live/live.h"
+#include "sched/live/run.h"
 
 /* Is what the policy gives the job held by no process? */
 bool held_is_free(const struct live *l, const struct job *job);

@@ -13,7 +13,7 @@
 #ifndef GPEMU_SCHED_LIVE_LEASE_H
 #define GPEMU_SCHED_LIVE_LEASE_H
 
-#include "sched/live/live.h"
+#include "sched/live/run.h"
 
 /* May CPUs and memory of the job change while it runs? Not if it takes turns
  * with others, who have the same. */

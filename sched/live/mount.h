@@ -3,7 +3,7 @@
 #ifndef GPEMU_SCHED_LIVE_MOUNT_H
 #define GPEMU_SCHED_LIVE_MOUNT_H
 
-#include "sched/live/live.h"
+#include "sched/live/run.h"
 
 /* Have it carry out commands, a line each, up to one that fails. If it cannot
  * be told, a warning says that the job's `what` could not be changed: that is

@@ -30,11 +30,11 @@ static char *path_of(const char *folder, const char *name)
 	return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
-static struct flock lock_of(off_t byte)
+static struct flock keeper_lock(void)
 {
 	return (struct flock){ .l_type = F_WRLCK,
 			       .l_whence = SEEK_SET,
-			       .l_start = byte,
+			       .l_start = BYTE_KEEPER,
 			       .l_len = 1 };
 }
 
@@ -97,7 +97,7 @@ static int leave_files(const struct keeping *k)
 static int keep(void *ctx)
 {
 	const struct keeping *k = ctx;
-	struct flock own = lock_of(BYTE_KEEPER);
+	struct flock own = keeper_lock();
 	struct err err = { 0 };
 	struct child child;
 	int status = 127, r;
@@ -135,7 +135,6 @@ int process_start(struct process *p, const struct process_start *s,
 		  struct err *err)
 {
 	_cleanup_close_ int lock_fd = -1, log_fd = -1, control_fd = -1;
-	struct flock job = lock_of(BYTE_JOB);
 	struct keeping k = { .s = s };
 	struct child child;
 	int r;
@@ -150,7 +149,7 @@ int process_start(struct process *p, const struct process_start *s,
 	log_fd = open_in(s->folder, "log", O_WRONLY | O_APPEND, 0666, err);
 	if (log_fd < 0)
 		return log_fd;
-	if (fcntl(lock_fd, F_OFD_SETLK, &job) < 0)
+	if (util_lock_byte(lock_fd, BYTE_JOB, F_WRLCK) < 0)
 		return err_set(err, -EBUSY, "%s: the job runs already",
 			       s->folder);
 	if (s->control) {
@@ -173,7 +172,7 @@ int process_start(struct process *p, const struct process_start *s,
  * it once there is a descriptor of the process. */
 static int find_keeper(int lock_fd)
 {
-	struct flock own = lock_of(BYTE_KEEPER), again = own;
+	struct flock own = keeper_lock(), again = own;
 	_cleanup_close_ int pidfd = -1;
 
 	if (fcntl(lock_fd, F_GETLK, &own) < 0 || own.l_type == F_UNLCK ||
@@ -190,7 +189,7 @@ int process_look(struct process *p, const char *folder, struct err *err)
 {
 	_cleanup_free_ char *path = path_of(folder, "lock");
 	_cleanup_close_ int fd = -1;
-	struct flock job = lock_of(BYTE_JOB);
+	int r;
 
 	if (p->pidfd >= 0) /* fails for a keeper of another scheduler */
 		waitid(P_PIDFD, (id_t)p->pidfd, &(siginfo_t){ 0 },
@@ -201,9 +200,10 @@ int process_look(struct process *p, const char *folder, struct err *err)
 	fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
 		return 0;
-	if (fd < 0 || fcntl(fd, F_OFD_GETLK, &job) < 0)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (job.l_type == F_UNLCK)
+	r = fd < 0 ? -errno : util_byte_is_locked(fd, BYTE_JOB);
+	if (r < 0)
+		return err_set(err, r, "%s: %s", path, strerror(-r));
+	if (!r)
 		return 0;
 	p->pidfd = find_keeper(fd);
 	p->state = p->pidfd < 0 ? PROCESS_UNKNOWN : PROCESS_RUNS;

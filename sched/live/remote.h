@@ -11,7 +11,7 @@
 #ifndef GPEMU_SCHED_LIVE_REMOTE_H
 #define GPEMU_SCHED_LIVE_REMOTE_H
 
-#include "sched/live/live.h"
+#include "sched/live/run.h"
 
 /* Share cache and bandwidth out anew, tell the mounts, and set the rates of all
  * jobs by what they have now. -ENOMEM. */

@@ -4,7 +4,7 @@
 #ifndef GPEMU_SCHED_LIVE_STATE_H
 #define GPEMU_SCHED_LIVE_STATE_H
 
-#include "sched/live/live.h"
+#include "sched/live/run.h"
 
 /* `paused`: no process runs, and the clock stands until the next start. -errno
  * with a text. */

@@ -32,11 +32,6 @@ size_t client_buffer_bytes(uint32_t n, uint64_t bytes)
 	return msg_batch_head(n) + bytes + SEAL_TAG;
 }
 
-static uint64_t emulated(const struct client *c, uint64_t wall_ns)
-{
-	return util_whole((double)wall_ns / tick_scale(c->c.tick));
-}
-
 /* --- the thread of the loop ----------------------------------------------- */
 
 static uint64_t go_round(void *ctx, uint64_t now)
@@ -89,7 +84,7 @@ static int open_loop(struct client *c, struct err *err)
 		.tick = c->c.tick,
 		.secret = &c->access.secret,
 		.nic = c->access.nic,
-		.timeout_ns = emulated(c, TIMEOUT_NS),
+		.timeout_ns = tick_emulated(c->c.tick, TIMEOUT_NS),
 		.listener = -1,
 		.accepted = no_guests,
 		.refused = refused,
@@ -104,8 +99,7 @@ static int open_loop(struct client *c, struct err *err)
 				   .shelf = &c->shelf,
 				   .trainer = random_number(),
 				   .share = c->c.share,
-				   .consumer = c->c.consumer,
-				   .scale = tick_scale(c->c.tick) };
+				   .consumer = c->c.consumer };
 	c->links.job = c->c.job ? number_of(c->c.job) : c->links.trainer;
 	links_init(&c->links);
 	c->desk = (struct desk){
@@ -115,7 +109,7 @@ static int open_loop(struct client *c, struct err *err)
 		.mode = c->c.mode,
 		.batch = c->c.batch,
 		.per_split = c->c.per_split,
-		.wait_ns = emulated(c, c->c.wait_ns),
+		.wait_ns = tick_emulated(c->c.tick, c->c.wait_ns),
 		.timeout_ns = l.timeout_ns,
 	};
 	desk_init(&c->desk);
@@ -176,7 +170,8 @@ void client_free(struct client *c)
 		if (c->started)
 			shelf_wait_closed(&c->shelf,
 					  tick_now(c->c.tick) +
-						  emulated(c, CLOSE_NS));
+						  tick_emulated(c->c.tick,
+								CLOSE_NS));
 		loop_stop(c->loop);
 		desk_fini(&c->desk);
 		links_fini(&c->links);

@@ -10,18 +10,16 @@
 #include "common/util.h"
 
 /* Wall times. arbitrary: a dispatcher that starts again is found soon */
-#define LEAST_BACKOFF_NS (50 * NS_PER_MS)
-#define MOST_BACKOFF_NS (1 * NS_PER_S)
-
-static uint64_t emulated(const struct desk *d, uint64_t wall_ns)
-{
-	return util_whole((double)wall_ns / d->links->scale);
-}
+#define LEAST_PAUSE_NS (50 * NS_PER_MS)
+#define MOST_PAUSE_NS (1 * NS_PER_S)
 
 void desk_init(struct desk *d)
 {
 	outbox_init(&d->out);
-	d->backoff_ns = emulated(d, LEAST_BACKOFF_NS);
+	d->redial = (struct redial){ .tick = d->links->tick,
+				     .least_ns = LEAST_PAUSE_NS,
+				     .most_ns = MOST_PAUSE_NS };
+	redial_reset(&d->redial);
 	d->gone_since = tick_now(d->links->tick);
 }
 
@@ -95,11 +93,12 @@ static void take_welcome(struct desk *d, const struct msg *m, uint64_t now)
 {
 	conn_trust(d->conn, PREPD_MOST);
 	conn_await(d->conn, true, now);
-	d->beat_ns = MAX(MIN(emulated(d, m->a), d->timeout_ns) / 3,
-			 emulated(d, LEAST_BEAT_NS));
+	d->beat_ns =
+		MAX(MIN(tick_emulated(d->links->tick, m->a), d->timeout_ns) / 3,
+		    tick_emulated(d->links->tick, LEAST_BEAT_NS));
 	d->beat_at = now;
 	d->welcome = true;
-	d->backoff_ns = emulated(d, LEAST_BACKOFF_NS);
+	redial_reset(&d->redial);
 	if (__atomic_load_n(&d->n_lost, __ATOMIC_RELAXED))
 		log_warn("dispatcher %s: connected again", d->dispatcher->text);
 	d->why = 0;
@@ -179,8 +178,7 @@ static void ended(struct conn *c, int why)
 	if (why == -EBADMSG || why == -EPROTONOSUPPORT)
 		shelf_fail(d->links->shelf, why, "dispatcher %s: %s",
 			   d->dispatcher->text, ends_text(why));
-	d->dial_at = tick_now(d->links->tick) + d->backoff_ns;
-	d->backoff_ns = MIN(2 * d->backoff_ns, emulated(d, MOST_BACKOFF_NS));
+	redial_later(&d->redial);
 }
 
 static const struct conn_ops dispatcher_ops = {
@@ -202,12 +200,12 @@ static uint64_t dial(struct desk *d, uint64_t now)
 			"the same key (without a key file each user has one)?",
 			d->dispatcher->text,
 			d->why ? ends_text(d->why) : "no answer");
-	if (!d->conn && now >= d->dial_at &&
+	if (!d->conn && now >= d->redial.at &&
 	    loop_dial(d->links->loop, d->dispatcher, &dispatcher_ops, d,
 		      &d->conn) < 0)
-		d->dial_at = now + d->backoff_ns;
+		redial_later(&d->redial);
 	if (!d->conn)
-		until = MIN(until, d->dial_at);
+		until = MIN(until, d->redial.at);
 	return now >= until ? TICK_NEVER : until;
 }
 

@@ -22,7 +22,8 @@ struct desk {
 	struct conn *conn; /* NULL: not now */
 	struct outbox out;
 	bool greeted, welcome, brought, dropped; /* brought: the job, once */
-	uint64_t dial_at, backoff_ns, gone_since, beat_at, beat_ns;
+	struct redial redial;
+	uint64_t gone_since, beat_at, beat_ns;
 	uint64_t turn;	 /* of the shelf, that it was told of */
 	uint32_t n_told; /* splits that are done */
 	int why;	 /* of the last end of a connection; 0: it is there */

@@ -9,13 +9,8 @@
 #include "common/util.h"
 
 /* Wall times. arbitrary: a lost connection is back soon */
-#define LEAST_BACKOFF_NS (50 * NS_PER_MS)
-#define MOST_BACKOFF_NS (1 * NS_PER_S)
-
-static uint64_t emulated(const struct links *l, uint64_t wall_ns)
-{
-	return util_whole((double)wall_ns / l->scale);
-}
+#define LEAST_PAUSE_NS (50 * NS_PER_MS)
+#define MOST_PAUSE_NS (1 * NS_PER_S)
 
 /* --- buffers -------------------------------------------------------------- */
 
@@ -230,7 +225,7 @@ static uint64_t fill(struct conn *c, uint64_t now)
 
 	if (!w->greeted) {
 		w->greeted = w->fresh = true;
-		w->backoff_ns = emulated(w->all, LEAST_BACKOFF_NS);
+		redial_reset(&w->redial);
 		/* the worker says nothing before a READ */
 		conn_trust(c, w->all->shelf->bytes - SEAL_TAG);
 		outbox_put(&w->out, c, &hello);
@@ -272,8 +267,7 @@ static void ended(struct conn *c, int why)
 			   "worker %s: it sends what does not belong to this "
 			   "job: %s",
 			   w->at.text, strerror(-why));
-	w->dial_at = tick_now(l->tick) + w->backoff_ns;
-	w->backoff_ns = MIN(2 * w->backoff_ns, emulated(l, MOST_BACKOFF_NS));
+	redial_later(&w->redial);
 }
 
 static const struct conn_ops worker_ops = {
@@ -296,7 +290,10 @@ int link_new(struct links *l, uint64_t id, const char *address,
 	w->all = l;
 	w->id = id;
 	w->slot = LINK_NO_SLOT;
-	w->backoff_ns = emulated(l, LEAST_BACKOFF_NS);
+	w->redial = (struct redial){ .tick = l->tick,
+				     .least_ns = LEAST_PAUSE_NS,
+				     .most_ns = MOST_PAUSE_NS };
+	redial_reset(&w->redial);
 	outbox_init(&w->out);
 	r = access_find(l->access, address, &w->at, err);
 	if (r < 0) {
@@ -319,8 +316,8 @@ uint64_t link_dial(struct link_worker *w, uint64_t now)
 {
 	if (w->conn || w->failed)
 		return TICK_NEVER;
-	if (now >= w->dial_at &&
+	if (now >= w->redial.at &&
 	    loop_dial(w->all->loop, &w->at, &worker_ops, w, &w->conn) < 0)
-		w->dial_at = now + w->backoff_ns;
-	return w->conn ? TICK_NEVER : w->dial_at;
+		redial_later(&w->redial);
+	return w->conn ? TICK_NEVER : w->redial.at;
 }

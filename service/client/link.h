@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to the links: one worker and its connection, which fills the buffers
- * that it was granted. On the thread of the loop. */
+/* The state of the links, and one of their workers with its connection, which
+ * fills the buffers that it was granted. On the thread of the loop. */
 #ifndef GPEMU_SERVICE_CLIENT_LINK_H
 #define GPEMU_SERVICE_CLIENT_LINK_H
 
-#include "service/client/links.h"
+#include "net/loop.h"
+#include "net/redial.h"
+#include "service/client/shelf.h"
+#include "service/proto/access.h"
 #include "service/proto/outbox.h"
 
 /* It makes no rounds. */
@@ -12,6 +15,33 @@
 
 /* Bytes of what is no batch. */
 enum { LINK_SMALL = PREPD_HEAD + SEAL_KEY + SEAL_TAG };
+
+struct link_worker;
+
+struct links {
+	struct loop *loop;
+	struct tick *tick;
+	const struct access *access;
+	struct shelf *shelf;
+	uint64_t job, trainer; /* numbers of the job, and of this process */
+	struct share share;
+	uint32_t consumer; /* of rounds */
+	/* private */
+	struct link_worker *first, *turn; /* whose turn it is; NULL: the first's
+					   */
+	uint64_t epoch, seen_turn;
+	uint64_t alone_since; /* no worker is there */
+	/* of rounds: their workers by turns, NULL: not known yet; and since
+	 * when a round is awaited */
+	uint64_t *slot;
+	uint32_t n_slots;
+	uint64_t awaited_since;
+	bool stuck;	      /* the worker of the next round is not there */
+	struct err unfit;     /* why the last one that cannot, cannot */
+	pthread_mutex_t lock; /* of all that links_json reads */
+	uint64_t n_added, n_gone, n_skipped;
+	struct ends ends;
+};
 
 struct link_worker {
 	struct links *all;
@@ -21,7 +51,7 @@ struct link_worker {
 	struct conn *conn; /* NULL: not now */
 	struct outbox out;
 	bool greeted, failed;
-	uint64_t dial_at, backoff_ns;
+	struct redial redial;
 	/* of this connection and epoch: batches received, and those that it
 	 * may have sent, for which `reserved` has a buffer each */
 	uint64_t have, upto, told_have, told_upto;

@@ -89,13 +89,6 @@ int fastflow_decide(const struct fastflow_profile *p, enum fastflow_form form,
 	return 0;
 }
 
-uint32_t fastflow_nodes(double gpu, double local, double remote)
-{
-	double n = ceil((gpu - local) / remote - 0.1);
-
-	return n >= UINT32_MAX ? UINT32_MAX : n > 1 ? (uint32_t)n : 1;
-}
-
 /* The remote half is next when it is behind its part by half a sample. */
 int fastflow_turn(struct fastflow_turns *t, double part)
 {

@@ -80,10 +80,6 @@ struct fastflow_decision {
 int fastflow_decide(const struct fastflow_profile *p, enum fastflow_form form,
 		    struct fastflow_decision *ret);
 
-/* The nodes to begin with, one at least: ceil((G - L) / R - 0.1), for R > 0 of
- * one node. Source: fastflow/autoscaler/scaler.py */
-uint32_t fastflow_nodes(double gpu, double local, double remote);
-
 /*
  * Which half prepares the next sample, as the decision's `part` wants it: both
  * halves then have had their parts, to within one sample, at any time. A zeroed

@@ -180,7 +180,7 @@ struct msg state_task_msg(const struct registered *w, bool there)
 			     .id = w->id,
 			     .count = there,
 			     .rest = w->address,
-			     .n_rest = strlen(w->address) };
+			     .n_rest = w->address ? strlen(w->address) : 0 };
 }
 
 /* --- losses --------------------------------------------------------------- */

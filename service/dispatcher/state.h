@@ -9,7 +9,7 @@
 #include "net/loop.h"
 #include "service/core/journal.h"
 #include "service/core/registry.h"
-#include "service/dispatcher/dispatcher.h"
+#include "service/dispatcher/config.h"
 #include "service/dispatcher/fleet.h"
 #include "service/proto/outbox.h"
 

@@ -27,10 +27,10 @@ int workers_remove(struct dispatcher *d, uint64_t id)
 	struct guest *g = state_find(d, PREPD_WORKER, id);
 
 	d->counts.workers_lost++;
-	if (w && w->address) {
+	if (w && w->address)
 		log_warn("worker %s is gone", w->address);
+	if (w)
 		tell_gone(d, w);
-	}
 	registry_remove(&d->registry, id);
 	state_forget_worker(d, id);
 	if (g)

@@ -11,16 +11,17 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "net/loop.h"
+#include "net/redial.h"
 #include "service/core/book.h"
 #include "service/proto/outbox.h"
 #include "service/worker/readers.h"
 #include "service/worker/task.h"
 
 /* Wall times. arbitrary: a dispatcher that starts again is found soon */
-#define LEAST_BACKOFF_NS (100 * NS_PER_MS)
-#define MOST_BACKOFF_NS (2 * NS_PER_S)
+#define LEAST_PAUSE_NS (100 * NS_PER_MS)
+#define MOST_PAUSE_NS (2 * NS_PER_S)
 /* A dispatcher that knows nothing of a job may hear of it from the trainer.
- * arbitrary: far longer than that one's backoff */
+ * arbitrary: far longer than that one's pauses */
 #define STRAY_NS (30 * NS_PER_S)
 
 /* A job here. */
@@ -35,13 +36,13 @@ struct serve {
 	struct serve_config c;
 	uint64_t id;
 	struct loop *loop;
-	double scale; /* wall ns per emulated ns */
 	/* of the thread of the loop */
 	struct conn *conn; /* to the dispatcher; NULL: not now */
 	struct outbox out;
 	bool greeted, welcome, told, registered;
 	bool leaving, left; /* it told the dispatcher; that one agrees */
-	uint64_t dial_at, backoff_ns, beat_at, beat_ns;
+	struct redial redial;
+	uint64_t beat_at, beat_ns;
 	struct post *posts;
 	struct readers readers;
 	struct task_totals totals;
@@ -53,11 +54,6 @@ struct serve {
 	uint64_t drain_until; /* lock; TICK_NEVER: it does not drain */
 	struct err err;	      /* lock */
 };
-
-static uint64_t emulated(const struct serve *s, uint64_t wall_ns)
-{
-	return util_whole((double)wall_ns / s->scale);
-}
 
 static void stop(struct serve *s, const char *why)
 {
@@ -192,15 +188,16 @@ static void take_welcome(struct serve *s, const struct msg *m, uint64_t now)
 	conn_trust(s->conn, PREPD_MOST);
 	s->welcome = true;
 	conn_await(s->conn, true, now);
-	s->beat_ns = MAX(emulated(s, MIN(m->a, s->c.timeout_ns) / 3),
-			 emulated(s, LEAST_BEAT_NS));
+	s->beat_ns =
+		MAX(tick_emulated(s->c.tick, MIN(m->a, s->c.timeout_ns) / 3),
+		    tick_emulated(s->c.tick, LEAST_BEAT_NS));
 	s->beat_at = now;
-	s->backoff_ns = emulated(s, LEAST_BACKOFF_NS);
+	redial_reset(&s->redial);
 	DL_FOREACH (s->posts, p) {
 		if (!m->count && !p->dropped && task_has_splits(p->task))
 			drop(s, p);
 		task_forget(p->task);
-		p->stray_at = now + emulated(s, STRAY_NS);
+		p->stray_at = now + tick_emulated(s->c.tick, STRAY_NS);
 	}
 	if (!s->registered && s->c.registered)
 		s->c.registered();
@@ -291,8 +288,7 @@ static void dispatcher_ended(struct conn *c, int why)
 	s->welcome = s->greeted = s->leaving = false;
 	outbox_fini(&s->out);
 	outbox_init(&s->out);
-	s->dial_at = tick_now(s->c.tick) + s->backoff_ns;
-	s->backoff_ns = MIN(2 * s->backoff_ns, emulated(s, MOST_BACKOFF_NS));
+	redial_later(&s->redial);
 }
 
 static const struct conn_ops dispatcher_ops = {
@@ -320,12 +316,12 @@ static void beat(struct serve *s)
 static uint64_t keep_dispatcher(struct serve *s, uint64_t now)
 {
 	if (!s->conn) {
-		if (now < s->dial_at)
-			return s->dial_at;
+		if (now < s->redial.at)
+			return s->redial.at;
 		if (loop_dial(s->loop, s->c.dispatcher, &dispatcher_ops, s,
 			      &s->conn) < 0)
-			s->dial_at = now + s->backoff_ns;
-		return s->conn ? TICK_NEVER : s->dial_at;
+			redial_later(&s->redial);
+		return s->conn ? TICK_NEVER : s->redial.at;
 	}
 	if (!s->welcome)
 		return TICK_NEVER;
@@ -419,7 +415,8 @@ static int open_loop(struct serve *s, struct err *err)
 	struct loop_config c = { .tick = s->c.tick,
 				 .secret = &s->c.access->secret,
 				 .nic = s->c.access->nic,
-				 .timeout_ns = emulated(s, s->c.timeout_ns),
+				 .timeout_ns = tick_emulated(s->c.tick,
+							     s->c.timeout_ns),
 				 .listener = addr_listen(s->c.listen, err),
 				 .accepted = accepted,
 				 .refused = refused,
@@ -439,8 +436,10 @@ int serve_new(const struct serve_config *c, struct serve **ret, struct err *err)
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->c = *c;
-	s->scale = tick_scale(c->tick);
-	s->backoff_ns = emulated(s, LEAST_BACKOFF_NS);
+	s->redial = (struct redial){ .tick = c->tick,
+				     .least_ns = LEAST_PAUSE_NS,
+				     .most_ns = MOST_PAUSE_NS };
+	redial_reset(&s->redial);
 	s->drain_until = TICK_NEVER;
 	seal_nonce(random);
 	memcpy(&s->id, random, sizeof(s->id));
@@ -480,7 +479,8 @@ int serve_run(struct serve *s, struct err *err)
 void serve_drain(struct serve *s, uint64_t most_ns)
 {
 	pthread_mutex_lock(&s->lock);
-	s->drain_until = tick_now(s->c.tick) + emulated(s, most_ns);
+	s->drain_until =
+		tick_now(s->c.tick) + tick_emulated(s->c.tick, most_ns);
 	pthread_mutex_unlock(&s->lock);
 	loop_wake(s->loop);
 }

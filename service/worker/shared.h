@@ -9,8 +9,20 @@
 #ifndef GPEMU_SERVICE_WORKER_SHARED_H
 #define GPEMU_SERVICE_WORKER_SHARED_H
 
+#include "loader/pipeline/pipeline.h"
+#include "net/parcel.h"
 #include "service/decide/sweep.h"
-#include "service/worker/task.h"
+#include "service/proto/msg.h"
+
+/* A batch that is ready. */
+struct task_batch {
+	struct delivery d;
+	uint32_t split;	       /* 0 with SPLIT_OFF */
+	uint64_t position;     /* in the order of the epoch, in batches; of a
+				* shared job as its trainers count */
+	uint64_t starved_ns;   /* the task waited for a split before it */
+	struct parcel *parcel; /* of a shared job: its samples; else NULL */
+};
 
 struct shared;
 

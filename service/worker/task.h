@@ -24,10 +24,9 @@
 
 #include <stdbool.h>
 
-#include "net/parcel.h"
 #include "service/core/splits.h"
-#include "service/decide/sweep.h"
 #include "service/proto/msg.h"
+#include "service/worker/shared.h"
 #include "service/worker/stages.h"
 
 struct task;
@@ -53,16 +52,6 @@ struct task_config {
 	struct tick *tick;
 	void (*changed)(void *ctx); /* any thread: look at the task again */
 	void *ctx;
-};
-
-/* A batch that is ready. */
-struct task_batch {
-	struct delivery d;
-	uint32_t split;	       /* 0 with SPLIT_OFF */
-	uint64_t position;     /* in the order of the epoch, in batches; of a
-				* shared job as its trainers count */
-	uint64_t starved_ns;   /* the task waited for a split before it */
-	struct parcel *parcel; /* of a shared job: its samples; else NULL */
 };
 
 /* -ENOMEM, -EAGAIN (no thread). */

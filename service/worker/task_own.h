@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Private to a task: its state; its thread (task_thread.c), which runs the
- * stages; and its part on the thread of the loop (task.c). */
+ * stages; and its part on the thread of the loop (task_loop.c). */
 #ifndef GPEMU_SERVICE_WORKER_TASK_OWN_H
 #define GPEMU_SERVICE_WORKER_TASK_OWN_H
 
@@ -8,7 +8,6 @@
 
 #include "service/worker/buckets.h"
 #include "service/worker/consumers.h"
-#include "service/worker/shared.h"
 #include "service/worker/task.h"
 
 struct task {

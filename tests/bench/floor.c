@@ -209,7 +209,11 @@ static void open_file(uint32_t i, struct answer *a)
 	a->out.open = (struct fuse_open_out){ .open_flags = OPEN_NO_FLUSH };
 	if (all.nodes[i].backing_id) {
 		a->out.open.open_flags |= OPEN_PASSTHROUGH;
+#if FUSE_KERNEL_MINOR_VERSION < 40
 		a->out.open.padding = (uint32_t)all.nodes[i].backing_id;
+#else
+		a->out.open.backing_id = all.nodes[i].backing_id;
+#endif
 	} else if (S_ISREG(all.nodes[i].st.st_mode)) {
 		a->out.open.open_flags |= FOPEN_DIRECT_IO;
 	}

@@ -115,6 +115,13 @@ slower()
 	[ "$status" -eq 2 ]
 }
 
+@test "run: options of other commands are refused" {
+	run -2 "$bin/gpemu-run" check w.yaml --metric nonsense
+	[[ $output == *"--metric is only valid with compare"* ]]
+	run -2 "$bin/gpemu-run" w.yaml --epochs
+	[[ $output == *"--epochs is only valid with export"* ]]
+}
+
 @test "compare: a side without a value is shown, not left out" {
 	gpemu_run -o a w.yaml
 	FAIL_LOADER=async run gpemu_run -o b w.yaml

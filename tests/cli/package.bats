@@ -65,3 +65,25 @@ setup() {
 		[[ $output != *"${name%.service}"* ]]
 	done
 }
+
+@test "a wheel runs in an empty virtual environment" {
+	[ -n "${GPEMU_FULL-}" ] || skip "builds a tree of its own: tests/run --full"
+	cd "$BATS_TEST_TMPDIR"
+	git clone -q --depth 1 "file://$OLDPWD" tree
+	python3 -m venv venv
+	venv/bin/pip download -q --no-deps -d "$PWD" 'meson-python>=0.15' ||
+		skip "no registry has meson-python"
+	venv/bin/pip wheel -q -w wheel ./tree
+	rm -rf tree
+	venv/bin/pip install -q wheel/*.whl
+	unset GPEMU_PROFILES GPEMU_BIN GPEMU_LIBRARY PYTHONPATH
+	PATH=$PWD/venv/bin:$PATH
+	[ "$(command -v gpemu)" = "$PWD/venv/bin/gpemu" ]
+	gpemu train --loader null --max-steps 20 --time-scale 0.01
+	gpemu run check --no-mount demo
+	python3 - <<-'PY'
+		import gpemu
+		with gpemu.GPU("v100", model="resnet18", time_scale=0.01) as gpu:
+		    assert gpu.step(32).compute_end_ns > 0
+	PY
+}

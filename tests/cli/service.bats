@@ -119,6 +119,20 @@ load service
 	check "set(times.values()) == {1}" "len(times) == 301"
 }
 
+@test "service: a worker killed together with the dispatcher is named" {
+	dispatcher --journal journal
+	worker 1
+	worker 2
+	start -e 2
+	kill -9 "$d" "${w[2]}"
+	wait "$d" || true
+	dispatcher --journal journal
+	ended
+	check "set(times.values()) == {1}" "s['workers_gone'] == 1" \
+		"s['splits_lost'] == len(s['lost']) > 0"
+	grep "worker ${at[2]} is gone" out
+}
+
 @test "service: a worker that comes is used" {
 	dispatcher
 	worker 1

@@ -150,7 +150,7 @@ static void reads_after_the_end_are_refused(void **state)
 	/* a hit too */
 	assert_int_equal(rig_read(f, s, 0), -ECONNABORTED);
 	assert_int_equal(rig_read(f, s, 1), -ECONNABORTED);
-	for (int op = 0; op < STORAGE_N_OPS; op++)
+	for (int op = 0; op < STORAGE_N_READING; op++)
 		assert_int_equal(rig_metadata(f, s, (enum storage_op)op, 0),
 				 -ECONNABORTED);
 	server_interrupt(s, f);

@@ -655,11 +655,168 @@ static void nothing_is_done_before_it_arrives(void **state)
 	(void)state;
 	for (int i = 0; i < 20000; i++) {
 		now += rng_below(&rng, 3 * NS_PER_MS);
-		assert_true(device_schedule(r.device, (enum storage_op)(i % 4),
-					    rng_below(&rng, 4), 0,
-					    rng_below(&rng, MIB), now) >= now);
+		assert_true(
+			device_schedule(r.device,
+					(enum storage_op)(i % STORAGE_N_OPS),
+					rng_below(&rng, 4), 0,
+					rng_below(&rng, MIB), now) >= now);
 	}
 	rig_free(&r);
+}
+
+/* --- writes --------------------------------------------------------------- */
+
+static uint64_t write_at(struct rig *r, uint64_t offset, uint64_t bytes,
+			 uint64_t now)
+{
+	return device_schedule(r->device, STORAGE_WRITE, 1, offset, bytes, now);
+}
+
+static uint64_t sync_at(struct rig *r, uint64_t now)
+{
+	return device_schedule(r->device, STORAGE_SYNC, 1, 0, 0, now);
+}
+
+static void writes_fill_the_buffer_then_wait_for_flash(void **state)
+{
+	struct rig r = rig_load("nvme");
+	uint64_t n = 4096, piece = 128 * KIB, first, at;
+
+	(void)state;
+	/* 1 MiB at the link's 3360 MB/s, and the firmware */
+	first = at = write_at(&r, 0, MIB, 0);
+	assert_within((double)at, 1048576 / 3.36 + 4460, 1e-3);
+	for (uint64_t i = 0; i < n; i++)
+		at = write_at(&r, MIB + i * piece, piece, at);
+	/* 16 pages of 32 KiB in 185 us */
+	assert_within((double)(at - first),
+		      (double)(n * piece) * 185e3 / (16 * 32768), .01);
+	rig_free(&r);
+}
+
+static void a_sync_waits_for_the_buffer(void **state)
+{
+	struct rig r = rig_load("nvme");
+	uint64_t at = write_at(&r, 0, 4 * KIB, 0), done;
+
+	(void)state;
+	assert_within((double)at, 4096 / 3.36 + 4460, 1e-3);
+	done = sync_at(&r, at);
+	assert_within((double)(done - at), 185e3, 1e-3);
+	/* nothing is left to wait for */
+	assert_int_equal(sync_at(&r, done), done);
+	rig_free(&r);
+}
+
+#define ONE_CHANNEL                                               \
+	PROFILE(", count: 1", "", "",                             \
+		", occupancy: {kind: const, value: 10us}")        \
+	"buffer: " S ", size: 8K, unit: 4K}\n"                    \
+	"write: " S ", occupancy: {kind: const, value: 100us}}\n" \
+	"sync: " S ", latency: {kind: const, value: 7us}}\n"
+
+static void reads_and_writes_share_channels(void **state)
+{
+	struct rig r = rig_new(ONE_CHANNEL, 1);
+
+	(void)state;
+	/* two units leave at 100 and 200 us, the read after them; the third
+	 * enters with the first's end, and leaves after the read */
+	assert_int_equal(write_at(&r, 0, 8 * KIB, 0), 0);
+	assert_int_equal(read_at(&r, 4096, 0), 210000);
+	assert_int_equal(write_at(&r, 8 * KIB, 4 * KIB, 0), 100000);
+	assert_int_equal(sync_at(&r, 0), 317000);
+	rig_free(&r);
+}
+
+static void small_writes_share_a_unit(void **state)
+{
+	struct rig r = rig_new(ONE_CHANNEL, 1);
+
+	(void)state;
+	for (uint64_t i = 0; i < 8; i++)
+		assert_int_equal(write_at(&r, i * 512, 512, 0), 0);
+	assert_int_equal(sync_at(&r, 0), 107000);
+	rig_free(&r);
+}
+
+static void parts_pass_the_link_behind_a_buffer_in_the_client(void **state)
+{
+	/* a part of 8 MiB: 100 ms, and 100 ms for its bytes; 10 ms of link */
+	struct rig r =
+		rig_new(PROFILE("", ", mb_per_s: 838.8608", "",
+				"") "buffer: " S
+				    ", size: 16M, unit: 8M, in_client: true}\n"
+				    "write: " S
+				    ", occupancy: {kind: const, value: 100ms},"
+				    " mb_per_s: 83.88608}\n",
+			1);
+
+	(void)state;
+	assert_int_equal(write_at(&r, 0, 16 * MIB, 0), 0);
+	assert_int_equal(read_at(&r, 8 * MIB, 0), 30000000);
+	assert_int_equal(write_at(&r, 16 * MIB, 8 * MIB, 0), 200000000);
+	assert_int_equal(sync_at(&r, 0), 400000000);
+	rig_free(&r);
+}
+
+static void without_keys_writes_cost_what_reads_do(void **state)
+{
+	struct rig r = rig_load("hdd"), w = rig_load("hdd");
+	uint64_t a = 0, b = 0;
+
+	(void)state;
+	/* one after the other: both are heads that go on */
+	device_schedule(r.device, STORAGE_READ, 1, 0, MIB, 0);
+	write_at(&w, 0, MIB, 0);
+	a = device_schedule(r.device, STORAGE_READ, 1, MIB, MIB, NS_PER_S);
+	b = write_at(&w, MIB, MIB, NS_PER_S);
+	assert_int_equal(a, b);
+	assert_within((double)(b - NS_PER_S), 1048576 / .112, 1e-3);
+	rig_free(&r);
+	rig_free(&w);
+}
+
+static void no_write_is_faster_than_its_channels(void **state)
+{
+	struct rig r = rig_new(ONE_CHANNEL, 1);
+	struct rng rng = rng_stream(2, "test", 0);
+	uint64_t at = 0, sum = 0;
+
+	(void)state;
+	for (int i = 0; i < 5000; i++) {
+		uint64_t n = rng_below(&rng, 20 * KIB), done;
+
+		done = write_at(&r, sum, n, at);
+		assert_true(done >= at);
+		sum += n;
+		at = done;
+		/* all but what the buffer holds has left by then */
+		if (sum > 8 * KIB)
+			assert_true(at >= (sum - 8 * KIB) / 4096 * 100000);
+	}
+	assert_int_equal(sync_at(&r, at), (sum + 4095) / 4096 * 100000 + 7000);
+	rig_free(&r);
+}
+
+static void assert_refused(const char *yaml, const char *why)
+{
+	struct storage_profile *p = NULL;
+	struct err err = { 0 };
+
+	assert_true(storage_profile_parse(yaml, strlen(yaml), "t.yaml", &p,
+					  &err) < 0);
+	assert_non_null(strstr(err.text, why));
+}
+
+static void impossible_write_keys_are_refused(void **state)
+{
+	(void)state;
+	assert_refused(PROFILE("", "", "", "") "buffer: " S
+					       ", size: 4K, unit: 8K}\n",
+		       "size must be 1 to");
+	assert_refused(PROFILE("", "", "", ", mb_per_s: 5"),
+		       "mb_per_s is for writes");
 }
 
 int main(void)
@@ -693,6 +850,15 @@ int main(void)
 		cmocka_unit_test(asking_again_a_little_early_is_no_queue),
 		cmocka_unit_test(same_seed_same_answers_and_two_do_not_mix),
 		cmocka_unit_test(nothing_is_done_before_it_arrives),
+		cmocka_unit_test(writes_fill_the_buffer_then_wait_for_flash),
+		cmocka_unit_test(a_sync_waits_for_the_buffer),
+		cmocka_unit_test(reads_and_writes_share_channels),
+		cmocka_unit_test(small_writes_share_a_unit),
+		cmocka_unit_test(
+			parts_pass_the_link_behind_a_buffer_in_the_client),
+		cmocka_unit_test(without_keys_writes_cost_what_reads_do),
+		cmocka_unit_test(no_write_is_faster_than_its_channels),
+		cmocka_unit_test(impossible_write_keys_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

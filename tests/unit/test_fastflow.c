@@ -152,9 +152,6 @@ static void numbers_by_hand(void **state)
 	s.gpu = 6.75;
 	assert_true(decide(&s, FASTFLOW_PAPER).part > 0);
 	assert_true(decide(&s, FASTFLOW_CODE).part == 0);
-	assert_int_equal(fastflow_nodes(20, 3, 4), 5);
-	assert_int_equal(fastflow_nodes(20, 3, 4.2), 4); /* 4.05 - 0.1 */
-	assert_int_equal(fastflow_nodes(3, 3, 4), 1);
 }
 
 static void the_best_split_is_chosen(void **state)

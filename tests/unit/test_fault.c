@@ -58,7 +58,7 @@ static void rules_are_read(void **state)
 	assert_true(fault_glob(r.path, "a,b;c"));
 	fault_rule_fini(&r);
 	r = parse_one("errno=ESTALE");
-	assert_int_equal(r.ops, (1 << STORAGE_N_OPS) - 1);
+	assert_int_equal(r.ops, (1 << STORAGE_N_READING) - 1);
 	fault_rule_fini(&r);
 }
 

@@ -12,6 +12,7 @@
 #include "common/util.h"
 #include "sched/live/group.h"
 #include "sched/live/held.h"
+#include "sched/live/live.h"
 #include "sched/live/state.h"
 
 struct rig {

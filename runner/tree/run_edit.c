@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include "runner/tree/run_edit.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
-#include "runner/tree/run_tree_private.h"
 
 void tree_names_free(struct tree_names *names)
 {

@@ -3,7 +3,7 @@
  * libnvidia-ml.so.1, NVIDIA's management library, over emulated GPUs. Programs
  * that monitor GPUs load it and see what gpemu-gpud emulates.
  *
- *	nvml.c		the library itself, the system
+ *	nvml_system.c	the library itself, the system
  *	nvml_find.c	devices by what names them
  *	nvml_card.c	what a device is: the profile says it
  *	nvml_load.c	what it does: the server says it

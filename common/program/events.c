@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "platform/events.h"
+#include "common/program/events.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -3,8 +3,8 @@
  * An event loop for one thread: descriptors and timers with callbacks. It takes
  * one descriptor at a time from epoll(7), so a callback may remove any other.
  */
-#ifndef GPEMU_PLATFORM_EVENTS_H
-#define GPEMU_PLATFORM_EVENTS_H
+#ifndef GPEMU_COMMON_PROGRAM_EVENTS_H
+#define GPEMU_COMMON_PROGRAM_EVENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

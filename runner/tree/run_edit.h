@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Edits of a tree, shared by run_extends.c and run_override.c. */
-#ifndef GPEMU_RUNNER_TREE_RUN_TREE_PRIVATE_H
-#define GPEMU_RUNNER_TREE_RUN_TREE_PRIVATE_H
+/* Edits of a tree, for run_extends.c and run_override.c. */
+#ifndef GPEMU_RUNNER_TREE_RUN_EDIT_H
+#define GPEMU_RUNNER_TREE_RUN_EDIT_H
 
-#include "runner/tree/run_tree.h"
+#include "common/conf/conf_tree.h"
+
+/* Names of files and overrides, which the nodes of a tree borrow. */
+struct tree_names {
+	char **v;
+	size_t n;
+};
+
+void tree_names_free(struct tree_names *names);
 
 /* Keep a copy of a name; -ENOMEM. */
 int tree_name(struct tree_names *names, const char *name, const char **ret);

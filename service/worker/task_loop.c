@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "service/worker/task.h"
+#include "service/worker/task_own.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 
 #include "common/thread.h"
 #include "common/util.h"
-#include "service/worker/task_own.h"
 
 /* --- life ----------------------------------------------------------------- */
 
