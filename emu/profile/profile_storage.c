@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "common/units.h"
 #include "common/util.h"
 #include "emu/profile/profile.h"
 
@@ -157,6 +158,22 @@ static const struct conf_field quota_fields[] = {
 	RATE(struct storage_profile, quota.mb_per_s),
 	{ 0 },
 };
+/* 1,000 USD: arbitrary, far above any provider's */
+#define PRICE(key, member)                                              \
+	{                                                               \
+		key, CONF_DOUBLE,                                       \
+			offsetof(struct storage_profile, price.member), \
+			.min = 0, .max = 1000                           \
+	}
+static const struct conf_field price_fields[] = {
+	SOURCED(struct storage_profile, price.),
+	PRICE("open_usd_per_1000", usd_per_1000[STORAGE_OPEN]),
+	PRICE("lookup_usd_per_1000", usd_per_1000[STORAGE_LOOKUP]),
+	PRICE("readdir_usd_per_1000", usd_per_1000[STORAGE_READDIR]),
+	PRICE("read_usd_per_1000", usd_per_1000[STORAGE_READ]),
+	PRICE("usd_per_gib", usd_per_gib),
+	{ 0 },
+};
 
 /* arbitrary: bounds the memory of fs/device/device.c */
 enum { MAX_UNITS = 65536 };
@@ -208,6 +225,7 @@ static const struct conf_field fields[] = {
 	{ "link", CONF_RECORD, 0, .fields = link_fields },
 	{ "iops", CONF_RECORD, 0, .fields = iops_fields },
 	{ "quota", CONF_RECORD, 0, .fields = quota_fields },
+	{ "price", CONF_RECORD, 0, .fields = price_fields },
 	CLASS("open", STORAGE_OPEN, check_unrated),
 	CLASS("lookup", STORAGE_LOOKUP, check_unrated),
 	CLASS("readdir", STORAGE_READDIR, check_unrated),
@@ -329,6 +347,16 @@ double storage_channel_ns(const struct storage_profile *p, double bytes)
 		ns = end;
 	}
 	return ns + (rate > 0 ? (bytes - at) * 1000 / rate : 0);
+}
+
+double storage_cost_usd(const struct storage_profile *p, enum storage_op op,
+			uint64_t bytes)
+{
+	double usd = p->price.usd_per_1000[op] / 1000;
+
+	if (op == STORAGE_READ)
+		usd += p->price.usd_per_gib * (double)bytes / GIB;
+	return usd;
 }
 
 json_t *storage_profile_json(const struct storage_profile *p)

@@ -120,6 +120,15 @@ struct storage_profile {
 		double per_s;	 /* slots */
 		double mb_per_s; /* 10^6 bytes */
 	} quota;
+	/* What a provider charges for requests and bytes; not used by the
+	 * model. source NULL: nothing is known of prices. Operations that
+	 * write have none. */
+	struct {
+		char *source;
+		bool verified;
+		double usd_per_1000[STORAGE_N_OPS];
+		double usd_per_gib; /* read */
+	} price;
 	/* Written bytes enter it as fast as the link moves them, while it has
 	 * room. Whole units leave it, each through a channel with the costs of
 	 * `write`. 0: no buffer; a write waits for its channel. */
@@ -142,6 +151,10 @@ const struct storage_class *storage_class_of(const struct storage_profile *p,
 
 /* How long a channel needs for a read, ns, besides occupancy and seek. */
 double storage_channel_ns(const struct storage_profile *p, double bytes);
+
+/* The price of an operation, USD; `bytes` count for reads alone. */
+double storage_cost_usd(const struct storage_profile *p, enum storage_op op,
+			uint64_t bytes);
 
 /* "open", "read", "write" and so on: the key in a profile. */
 const char *storage_op_name(enum storage_op op);

@@ -135,6 +135,19 @@ static void show_class(FILE *f, const char *name, const struct storage_class *c)
 	}
 }
 
+static void show_price(FILE *f, const struct storage_profile *p)
+{
+	if (!p->price.source)
+		return;
+	fprintf(f, "price       USD for 1,000:");
+	for (int op = 0; op < STORAGE_N_READING; op++)
+		fprintf(f, " %s %g%s", storage_op_name((enum storage_op)op),
+			p->price.usd_per_1000[op],
+			op < STORAGE_N_READING - 1 ? "," : "");
+	fprintf(f, "; %g a GiB read\n", p->price.usd_per_gib);
+	show_source(f, "", p->price.source, p->price.verified);
+}
+
 static void show_groups(const struct storage_profile *p, FILE *f)
 {
 	char a[UNITS_TEXT];
@@ -197,6 +210,7 @@ static int show_storage(const char *name, FILE *f, json_t **ret,
 		return r;
 	show_head(f, p->name, p->source, true, p->notes);
 	show_groups(p, f);
+	show_price(f, p);
 	for (int op = 0; op < STORAGE_N_OPS; op++)
 		show_class(f, storage_op_name((enum storage_op)op), &p->op[op]);
 	*ret = storage_profile_json(p);

@@ -107,6 +107,7 @@ void ctl_prom(FILE *f, json_t *stats)
 		fprintf(f, "# TYPE gpemu_fs_%s gauge\n", key);
 		print_value(f, key, "", v);
 	}
+	print_group(f, "requests", json_object_get(stats, "requests"));
 	print_group(f, "links", json_object_get(stats, "links"));
 	print_group(f, "warm", json_object_get(stats, "warm"));
 	print_group(f, "trace", json_object_get(stats, "trace"));

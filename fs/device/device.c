@@ -168,6 +168,11 @@ void device_free(struct device *d)
 	free(d);
 }
 
+const struct storage_profile *device_profile(const struct device *d)
+{
+	return d->profile;
+}
+
 void device_limit(struct device *d, double mb_per_s, uint64_t now)
 {
 	double own = d->profile->link.mb_per_s, was = d->link_mb_per_s, left;

@@ -19,6 +19,7 @@ struct device;
 int device_new(const struct storage_profile *profile, uint64_t seed,
 	       struct device **ret);
 void device_free(struct device *d);
+const struct storage_profile *device_profile(const struct device *d);
 
 /* From `now` on its link has at most so many 10^6 bytes per s, whatever the
  * profile says; 0: what that says. What was scheduled before completes as it

@@ -18,10 +18,11 @@ struct fetcher {
 	struct fetcher_config c;
 	struct fetcher *lead; /* the first of the mount, or itself */
 	struct timerq *timers;
-	pthread_mutex_t device_lock; /* guards the next three */
+	pthread_mutex_t device_lock; /* guards the next four */
 	struct device *device;
 	double limit_mb_per_s; /* of the device; 0: none */
 	uint64_t last_arrival;
+	struct fetch_bill bill;
 	pthread_mutex_t job_lock; /* guards all down to n_idle */
 	pthread_cond_t job_wake;
 	struct fetch *first, *last;
@@ -232,6 +233,16 @@ static void enqueue(struct fetcher *fetcher, struct fetch *f)
 	pthread_cond_signal(&fetcher->job_wake);
 }
 
+/* Under device_lock. */
+static void add_to_bill(struct fetcher *fetcher, const struct fetch *f)
+{
+	const struct storage_profile *p = device_profile(fetcher->device);
+
+	fetcher->bill.requests[f->op]++;
+	fetcher->bill.usd += storage_cost_usd(p, f->op, f->bytes);
+	fetcher->bill.priced |= p->price.source != NULL;
+}
+
 void fetch_charge(struct fetcher *fetcher, struct fetch *f)
 {
 	uint64_t now;
@@ -254,6 +265,7 @@ void fetch_charge(struct fetcher *fetcher, struct fetch *f)
 	fetcher->last_arrival = now;
 	f->deadline = device_schedule(fetcher->device, f->op, f->node,
 				      f->offset, f->bytes, now);
+	add_to_bill(fetcher, f);
 	pthread_mutex_unlock(&fetcher->device_lock);
 }
 
@@ -401,6 +413,13 @@ void fetcher_counts(const struct fetcher *f, uint64_t *ret_reads,
 	*ret_bytes = __atomic_load_n(&f->stats.backend_bytes, __ATOMIC_RELAXED);
 }
 
+void fetcher_bill(struct fetcher *f, struct fetch_bill *ret)
+{
+	pthread_mutex_lock(&f->device_lock);
+	*ret = f->bill;
+	pthread_mutex_unlock(&f->device_lock);
+}
+
 void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -427,4 +446,7 @@ void fetcher_reset_stats(struct fetcher *f)
 	hist_reset(&f->stats.requested);
 	hist_reset(&f->stats.achieved);
 	hist_reset(&f->stats.error);
+	pthread_mutex_lock(&f->device_lock);
+	f->bill = (struct fetch_bill){ 0 };
+	pthread_mutex_unlock(&f->device_lock);
 }

@@ -63,6 +63,13 @@ struct fetch {
 	struct fetch *next;
 };
 
+/* Requests that the device has served, and what they cost. */
+struct fetch_bill {
+	uint64_t requests[STORAGE_N_OPS];
+	double usd;
+	bool priced; /* by a profile with prices; else usd is 0 */
+};
+
 struct fetch_stats {
 	uint64_t backend_reads, backend_bytes;
 	uint64_t inflight;
@@ -121,6 +128,7 @@ void fetcher_limit_device(struct fetcher *f, double mb_per_s);
 /* The numbers of device reads and their bytes. */
 void fetcher_counts(const struct fetcher *f, uint64_t *ret_reads,
 		    uint64_t *ret_bytes);
+void fetcher_bill(struct fetcher *f, struct fetch_bill *ret);
 /* A copy; its counters may be slightly out of step. */
 void fetcher_stats(struct fetcher *f, struct fetch_stats *ret);
 void fetcher_reset_stats(struct fetcher *f);

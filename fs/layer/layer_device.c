@@ -16,6 +16,24 @@ static size_t device_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])
 	return 2;
 }
 
+static void device_json(struct layer *l, json_t *stats, json_t *part)
+{
+	struct fetch_bill bill;
+	json_t *requests = json_object();
+
+	fetcher_bill(l->server->fetcher, &bill);
+	for (int op = 0; op < STORAGE_N_READING; op++)
+		json_object_set_new(
+			requests, storage_op_name(op),
+			json_integer((json_int_t)bill.requests[op]));
+	json_object_set(part, "requests", requests);
+	json_object_set_new(stats, "requests", requests);
+	if (!bill.priced)
+		return;
+	json_object_set_new(part, "cost_usd", json_real(bill.usd));
+	json_object_set_new(stats, "cost_usd", json_real(bill.usd));
+}
+
 const struct layer_ops layer_device = {
 	.plugin = { .name = "device",
 		    .summary = "take the time that the storage profile gives" },
@@ -24,4 +42,5 @@ const struct layer_ops layer_device = {
 	.start = device_start,
 	.metadata = device_start,
 	.stats = device_stats,
+	.json = device_json,
 };

@@ -75,6 +75,7 @@ one_line() {
 	[[ "$output" == *25557032* ]]
 	run -0 gpemu-profile show s3-standard
 	[[ "$output" == *UNVERIFIED* && "$output" == *5500* ]]
+	[[ "$output" == *"price "*"readdir 0.005, read 0.0004; 0 a GiB"* ]]
 	run -0 gpemu-profile show dataset imagenet --json -
 	[[ "${lines[0]}" == "{" && "$output" == *1281167* ]]
 	run -0 gpemu-profile show ffcv

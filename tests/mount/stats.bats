@@ -46,6 +46,45 @@ read_all()
 	[ "$(stat_of '["read_amplification"]')" = 1.0 ]
 }
 
+@test "requests of the device are counted by class, and priced" {
+	make_files 50 5000
+	cat >"$BATS_TEST_TMPDIR/priced.yaml" <<-END
+		name: priced
+		source: test
+		price: {source: test, read_usd_per_1000: 1, readdir_usd_per_1000: 3,
+		        lookup_usd_per_1000: 5, open_usd_per_1000: 7, usd_per_gib: 9}
+	END
+	gpemu-fs -s "$BATS_TEST_TMPDIR/priced.yaml" -p lru -c 100% "$src" "$mp"
+	stat "$mp/c0" >/dev/null # a lookup; those of a listing are free
+	read_all
+	read_all # hits
+	[ "$(stat_of '["requests"]["read"]')" = 50 ]
+	grep -q '^gpemu_fs_requests_read 50$' "$mp/.gpemu/stats.prom"
+	grep -q '^gpemu_fs_cost_usd ' "$mp/.gpemu/stats.prom"
+	bytes=$(find "$src" -type f -exec cat {} + | wc -c)
+	python3 - "$mp/.gpemu/stats" "$bytes" <<-'END'
+		import json, sys
+		j = json.load(open(sys.argv[1]))
+		n = j["requests"]
+		usd = (n["read"] + 3 * n["readdir"] + 5 * n["lookup"] + 7 * n["open"]) / 1000
+		usd += 9 * int(sys.argv[2]) / 2**30
+		assert n["readdir"] and n["lookup"] and n["open"], n
+		[device] = [l for l in j["layers"] if l["layer"] == "device"]
+		assert (device["requests"], device["cost_usd"]) == (n, j["cost_usd"]), device
+		assert abs(j["cost_usd"] - usd) < 1e-9, (j["cost_usd"], usd)
+	END
+	# what was paid stays, also on a device without prices
+	echo "set storage ideal" >"$mp/.gpemu/control"
+	paid=$(stat_of '["cost_usd"]')
+	echo drop-cache >"$mp/.gpemu/control"
+	read_all
+	[ "$(stat_of '["requests"]["read"]')" = 100 ]
+	[ "$(stat_of '["cost_usd"]')" = "$paid" ]
+	echo reset >"$mp/.gpemu/control"
+	[ "$(stat_of '["requests"]["read"]')" = 0 ]
+	[ "$(stat_of '.get("cost_usd")')" = None ]
+}
+
 @test "a file that stays open counts its objects in each epoch, and the policy sees them" {
 	head -c 12M /dev/zero >"$src/shard"
 	gpemu-fs -p lru -c 8M "$src" "$mp"

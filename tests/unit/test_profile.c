@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/units.h"
 #include "common/util.h"
 #include "emu/profile/csv.h"
 #include "emu/profile/profile.h"
@@ -213,6 +214,11 @@ static void bad_storage_profiles(void **state)
 		  "t.yaml:9:64: a tail needs one of 'multiply' and "
 		  "'replace'" },
 		{ "name: t\n", "t.yaml:1:1: 'source' is missing" },
+		{ "name: t\nsource: s\nprice: {read_usd_per_1000: 1}\n",
+		  "t.yaml:3:8: 'source' is missing" },
+		{ "name: t\nsource: s\n"
+		  "price: {source: s, usd_per_gib: -1}\n",
+		  "t.yaml:3:33: usd_per_gib: -1 is outside 0..1000" },
 	};
 
 	(void)state;
@@ -226,6 +232,30 @@ static void bad_storage_profiles(void **state)
 				 -EINVAL);
 		assert_string_equal(err.text, bad[i].text);
 	}
+}
+
+/* Source: Amazon S3 FAQs, the example of S3 Express One Zone: 9,000,000 GET
+ * requests of 10 KB are 0.27 USD, and 0.05 USD for the bytes. */
+static void requests_cost_what_the_provider_says(void **state)
+{
+	const uint64_t n = 9000000;
+	struct storage_profile *p;
+	double get, bytes;
+
+	(void)state;
+	assert_int_equal(storage_profile_load("s3-express", &p, NULL), 0);
+	get = storage_cost_usd(p, STORAGE_READ, 0);
+	bytes = storage_cost_usd(p, STORAGE_READ, 10 * KIB) - get;
+	assert_float_equal(get * (double)n, .27, 1e-9);
+	assert_float_equal(bytes * (double)n, .05, .005);
+	/* no bytes come with a listing */
+	assert_float_equal(storage_cost_usd(p, STORAGE_READDIR, GIB), 1.13e-6,
+			   1e-12);
+	storage_profile_free(p);
+	assert_int_equal(storage_profile_load("nvme", &p, NULL), 0);
+	assert_null(p->price.source);
+	assert_true(storage_cost_usd(p, STORAGE_READ, GIB) == 0);
+	storage_profile_free(p);
 }
 
 #define DATASET(sizes)                                                         \
@@ -312,6 +342,7 @@ int main(void)
 		cmocka_unit_test(a_gpu_has_its_cost_of_time_slicing),
 		cmocka_unit_test(datasets_are_linear_between_points),
 		cmocka_unit_test(bad_storage_profiles),
+		cmocka_unit_test(requests_cost_what_the_provider_says),
 		cmocka_unit_test(preprocessing_has_a_cost),
 		cmocka_unit_test(bad_prep_profiles),
 		cmocka_unit_test(bad_dataset_profiles),
