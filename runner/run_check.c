@@ -16,18 +16,18 @@
 /* arbitrary: enough to show the order of the cells */
 enum { ORDER_SHOWN = 8 };
 
-static int print_dataset(struct runner *r, const json_t *recipe,
+static int print_dataset(struct runner *r, const json_t *recipe, void *f,
 			 struct err *err)
 {
 	_cleanup_free_ char *path = NULL;
 	int code = dataset_path(r, recipe, &path, err);
 
 	if (code == 0)
-		printf("dataset     %s (%s)\n", path,
-		       dataset_is_synth(recipe) ? "generated on read"
-		       : access(path, F_OK) == 0 || !dataset_is_folder(recipe)
-			       ? "exists"
-			       : "will be made");
+		fprintf(f, "dataset     %s (%s)\n", path,
+			dataset_is_synth(recipe) ? "generated on read"
+			: access(path, F_OK) == 0 || !dataset_is_folder(recipe)
+				? "exists"
+				: "will be made");
 	return code;
 }
 
@@ -159,7 +159,7 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 	if (code < 0)
 		return code;
 	fprintf(f, "%s: %s\n", w->name, w->question);
-	code = dataset_each(r, print_dataset, err);
+	code = dataset_each(r, print_dataset, f, err);
 	if (cell.gpud)
 		fputs("gpud        the jobs share the GPUs of gpemu-gpud\n", f);
 	if (w->base.prepd)

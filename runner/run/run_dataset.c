@@ -134,9 +134,9 @@ int dataset_path(const struct runner *r, const json_t *recipe, char **ret,
 }
 
 int dataset_each(struct runner *r,
-		 int (*fn)(struct runner *r, const json_t *recipe,
+		 int (*fn)(struct runner *r, const json_t *recipe, void *ctx,
 			   struct err *err),
-		 struct err *err)
+		 void *ctx, struct err *err)
 {
 	json_auto_t *seen = json_object();
 	int code = seen ? 0 : -ENOMEM;
@@ -156,7 +156,7 @@ int dataset_each(struct runner *r,
 				code = -ENOMEM;
 			else if (!json_object_get(seen, text)) {
 				json_object_set_new(seen, text, json_true());
-				code = fn(r, recipe, err);
+				code = fn(r, recipe, ctx, err);
 			}
 		}
 		cell_free(&cell);
@@ -164,10 +164,12 @@ int dataset_each(struct runner *r,
 	return code;
 }
 
-static int check_one(struct runner *r, const json_t *recipe, struct err *err)
+static int check_one(struct runner *r, const json_t *recipe, void *ctx,
+		     struct err *err)
 {
 	_cleanup_free_ char *path = NULL;
 
+	(void)ctx;
 	return dataset_path(r, recipe, &path, err);
 }
 
@@ -185,7 +187,7 @@ int dataset_init(struct runner *r, const char *data_dir, struct err *err)
 	if (code < 0)
 		return code;
 	r->data_dir = realpath(data_dir, NULL);
-	return r->data_dir ? dataset_each(r, check_one, err) : -errno;
+	return r->data_dir ? dataset_each(r, check_one, NULL, err) : -errno;
 }
 
 /* gpemu-data make --config RECIPE FOLDER */
@@ -256,13 +258,15 @@ static int wait_for_maker(struct runner *r, int fd, bool shared,
 	return code < 0 ? lock_error(lock, code, err) : 0;
 }
 
-static int make_one(struct runner *r, const json_t *recipe, struct err *err)
+static int make_one(struct runner *r, const json_t *recipe, void *ctx,
+		    struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *lock = NULL;
 	_cleanup_close_ int fd = -1;
 	int code = dataset_path(r, recipe, &path, err);
 	bool shared;
 
+	(void)ctx;
 	if (code < 0 || !dataset_is_folder(recipe) || is_folder(path))
 		return code;
 	if (asprintf(&lock, "%s.lock", path) < 0)
@@ -287,5 +291,5 @@ static int make_one(struct runner *r, const json_t *recipe, struct err *err)
 
 int dataset_make(struct runner *r, struct err *err)
 {
-	return dataset_each(r, make_one, err);
+	return dataset_each(r, make_one, NULL, err);
 }

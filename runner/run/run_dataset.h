@@ -37,10 +37,10 @@ int dataset_path(const struct runner *r, const json_t *recipe, char **ret,
  */
 int dataset_make(struct runner *r, struct err *err);
 
-/* Call `fn` for each distinct recipe, until it fails. */
+/* Call `fn`, with `ctx`, for each distinct recipe, until it fails. */
 int dataset_each(struct runner *r,
-		 int (*fn)(struct runner *r, const json_t *recipe,
+		 int (*fn)(struct runner *r, const json_t *recipe, void *ctx,
 			   struct err *err),
-		 struct err *err);
+		 void *ctx, struct err *err);
 
 #endif

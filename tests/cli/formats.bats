@@ -275,12 +275,12 @@ age() {
 		cp "$f" "$TMP/hub/blobs/$blob"
 		ln -s "../blobs/$blob" "$TMP/hub/snapshots/${f##*/}"
 	done
-	run "$TRAIN" --simulate --data "$TMP/hub" --prep none -b 2
-	[ "$status" -eq 1 ]
-	[[ $output == *"has shards (tar)"* ]]
-	train --data "$TMP/hub"
-	[ "$status" -eq 1 ]
-	[[ $output == *"snapshots/"*".tar is a shard (tar)"*"--format files"* ]]
+	for simulate in "" --simulate; do
+		run "$TRAIN" $simulate --data "$TMP/hub" --prep none -b 2
+		echo "$output"
+		[ "$status" -eq 1 ]
+		[[ $output == *"snapshots/"*".tar is a shard (tar)"*"--format files"* ]]
+	done
 	train --data "$TMP/hub" --format files
 	[ "$status" -eq 0 ]
 	train --data "$TMP/hub/snapshots"
