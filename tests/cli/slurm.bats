@@ -127,6 +127,11 @@ stand_in() {
 		done)
 	[ -n "$task" ]
 	$in_net scontrol requeue "${job}_$task"
+	# else the cell ends before it is killed
+	for try in {1..600}; do
+		[ -n "$($in_net squeue -h -j "${job}_$task" -t R,CG 2>/dev/null)" ] || break
+		sleep .1
+	done
 	rm hang.21-1
 	for try in {1..600}; do
 		[ "$($in_net squeue -h -j "$job,$merge" 2>/dev/null | wc -l)" -gt 0 ] || break
