@@ -179,8 +179,11 @@ static int write_table(const struct runner *r, const struct result *res,
 	}
 	if (code < 0)
 		return err_set(err, code, "%s: %s", path, strerror(-code));
-	if (quiet || wrap_begin(&w, stdout) < 0)
+	if (quiet)
 		return 0;
+	code = wrap_begin(&w, stdout);
+	if (code < 0)
+		return code;
 	print_all(r, res, v, w.width, w.f);
 	wrap_end(&w);
 	return 0;

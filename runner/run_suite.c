@@ -11,8 +11,8 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/replace.h"
-#include "common/util.h"
 #include "common/text/wrap.h"
+#include "common/util.h"
 #include "runner/cell/run_estimate.h"
 #include "runner/run_loop.h"
 
@@ -262,7 +262,9 @@ static int report(const struct suite *s, const struct suite_part *parts,
 		code = write_text(out, "table.txt", s, parts, false, err);
 	if (code == 0)
 		code = write_text(out, "report.html", s, parts, true, err);
-	if (code == 0 && !o->quiet && wrap_begin(&w, stdout) == 0) {
+	if (code == 0 && !o->quiet)
+		code = wrap_begin(&w, stdout);
+	if (code == 0 && !o->quiet) {
 		suite_print(s, parts, w.width, w.f);
 		wrap_end(&w);
 		printf("\nreport    %s/report.html\n", out);

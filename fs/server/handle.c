@@ -2,7 +2,6 @@
 #include "fs/server/handle.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include <utlist.h>
 
@@ -26,21 +25,21 @@ static uint64_t *seen_new(struct server *s, size_t words)
 	return seen;
 }
 
-static size_t seen_words(const struct server *s, uint32_t node)
+static uint64_t bytes_of(const struct server *s, uint32_t node)
 {
-	return s->c.tree->nodes[node].bytes / OBJECT_EXTENT / 64 + 1;
+	return s->c.tree->nodes[node].bytes;
 }
 
 struct handle *server_open(struct server *s, uint32_t node)
 {
-	size_t words = seen_words(s, node);
+	size_t words = visit_words(bytes_of(s, node));
 	struct handle *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return NULL;
 	h->node = node;
-	h->seen = words == 1 ? &h->seen_small : seen_new(s, words);
-	if (!h->seen) {
+	h->visit.seen = words == 1 ? &h->seen_small : seen_new(s, words);
+	if (!h->visit.seen) {
 		free(h);
 		return NULL;
 	}
@@ -54,11 +53,12 @@ void server_close(struct server *s, struct handle *h)
 		handle_hold(s, h, NULL);
 		server_unlock(s);
 	}
-	if (h->seen != &h->seen_small) {
+	if (h->visit.seen != &h->seen_small) {
 		__atomic_fetch_sub(&s->seen_bytes,
-				   seen_words(s, h->node) * sizeof(*h->seen),
+				   visit_words(bytes_of(s, h->node)) *
+					   sizeof(*h->visit.seen),
 				   __ATOMIC_RELAXED);
-		free(h->seen);
+		free(h->visit.seen);
 	}
 	free(h);
 }
@@ -66,26 +66,9 @@ void server_close(struct server *s, struct handle *h)
 void handle_turn(struct server *s, struct handle *h, uint64_t offset,
 		 uint64_t bytes)
 {
-	uint64_t end = h->end;
-
-	h->end = offset + bytes;
-	if (h->epoch == s->epoch)
-		return;
-	h->epoch = s->epoch;
-	memset(h->seen, 0, seen_words(s, h->node) * sizeof(*h->seen));
-	if (offset < end) {
+	if (visit_turn(&h->visit, s->epoch, bytes_of(s, h->node), offset,
+		       offset + bytes))
 		handle_hold(s, h, NULL);
-		h->paid = 0;
-	}
-}
-
-bool handle_first(struct handle *h, uint32_t extent)
-{
-	uint64_t bit = 1ull << (extent % 64), *word = &h->seen[extent / 64];
-	bool first = !(*word & bit);
-
-	*word |= bit;
-	return first;
 }
 
 void handle_hold(struct server *s, struct handle *h, struct object *o)

@@ -8,32 +8,23 @@
 #ifndef GPEMU_FS_SERVER_HANDLE_H
 #define GPEMU_FS_SERVER_HANDLE_H
 
-#include "fs/server/object.h"
+#include "fs/server/visit.h"
 
 struct handle {
 	uint32_t node;
 	bool was_held; /* ever held an object; set only by its own reads */
 	/* below: under the server's lock */
-	/* key of the object read last, or 0. Its other chunks need no second
-	 * fetch, even if the object is gone and its bytes are read again */
-	uint64_t paid;
-	uint64_t end; /* of the last read */
-	/* that object, if not yet read to its end, as long as there is
+	struct visit visit;
+	/* the object read last, if not yet read to its end, as long as there is
 	 * memory */
 	struct object *held;
 	struct handle *prev, *next; /* in the server's list */
-	uint64_t epoch;		    /* of the server, to which `seen` belongs */
-	uint64_t seen_small;	    /* bit e: this open has counted extent e */
-	uint64_t *seen;		    /* &seen_small; an array for a large file */
+	uint64_t seen_small; /* the bits of visit.seen, but of a large file */
 };
 
-/* Before each read: in another epoch than the last one all objects are counted
- * again, and the last one is paid for again unless this read goes on behind
- * that one. Under the lock. */
+/* Before each read (visit_turn). Under the lock. */
 void handle_turn(struct server *s, struct handle *h, uint64_t offset,
 		 uint64_t bytes);
-/* Its first access to this extent, in this epoch? Marks it. Under the lock. */
-bool handle_first(struct handle *h, uint32_t extent);
 /* Hold `o`, which the handle is in the middle of; NULL: hold none. Under the
  * lock. */
 void handle_hold(struct server *s, struct handle *h, struct object *o);

@@ -90,8 +90,9 @@ static void forget_failed(struct server *s, struct read_request *r)
 	for (int i = 0; i < r->n_parts; i++) {
 		const struct object *o = r->parts[i].object;
 
-		if (o && (o->error || !o->data) && r->handle->paid == o->key)
-			r->handle->paid = 0;
+		if (o && (o->error || !o->data) &&
+		    r->handle->visit.paid == o->key)
+			r->handle->visit.paid = 0;
 	}
 	pthread_mutex_unlock(&s->lock);
 }
@@ -157,7 +158,7 @@ static struct ask ask_of(struct server *s, const struct read_request *r,
 				       .file_bytes = file_bytes },
 			     .node = node,
 			     .arrival = r->arrival,
-			     .first = handle_first(r->handle, extent),
+			     .first = visit_first(&r->handle->visit, extent),
 			     .later = r->later,
 			     .starter = s->split.start };
 }
@@ -191,7 +192,7 @@ static int obtain(struct server *s, struct read_request *r, uint32_t extent,
 	int e;
 
 	*ret = (struct begin){ 0 };
-	a.paid = h->paid == a.what.key;
+	a.paid = h->visit.paid == a.what.key;
 	if (a.paid && h->held) {
 		p->object = object_get(h->held);
 	} else {
@@ -204,7 +205,7 @@ static int obtain(struct server *s, struct read_request *r, uint32_t extent,
 	if (o->state == OBJECT_FETCHING && !a.fresh && !a.paid &&
 	    o->fetch.op == STORAGE_READ)
 		s->coalesced++;
-	h->paid = a.what.key;
+	h->visit.paid = a.what.key;
 	handle_hold(s, h,
 		    o->data && p->offset + p->bytes < o->bytes ? o : NULL);
 	return 0;

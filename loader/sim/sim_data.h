@@ -14,10 +14,10 @@
 
 struct sim_data {
 	struct tree tree;
-	uint32_t *file;	 /* of each sample: its node of the tree; NULL: of a
-			  * shard */
-	uint32_t *shard; /* of each container of the dataset, likewise */
-	size_t n;	 /* of file */
+	uint32_t *file;	 /* n: the nodes of the tree that are samples, if the
+			  * dataset has no containers */
+	uint32_t *shard; /* of each container: its node; NULL: it has none */
+	size_t n;
 };
 
 /* Fills in sizes and counts of *ret_data, which has no paths. Errors of the

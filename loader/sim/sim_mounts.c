@@ -94,13 +94,6 @@ static int new_caches(struct own *o, struct err *err)
 	return r < 0 ? err_set(err, r, "cache: %s", strerror(-r)) : 0;
 }
 
-static size_t seen_words(const struct sim_mounts *m, uint32_t shard)
-{
-	uint64_t bytes = m->c.tree->nodes[m->c.shard[shard]].bytes;
-
-	return bytes / OBJECT_EXTENT / 64 + 1;
-}
-
 static int new_shards(struct own *o)
 {
 	const struct sim_mounts *m = o->all;
@@ -110,8 +103,9 @@ static int new_shards(struct own *o)
 	o->shard = calloc(m->c.n_shards, sizeof(*o->shard));
 	o->flight = calloc(1 << OWN_FLIGHTS_LOG2, sizeof(*o->flight));
 	for (uint32_t i = 0; o->shard && i < m->c.n_shards; i++) {
-		o->shard[i].seen =
-			calloc(seen_words(m, i), sizeof(*o->shard[i].seen));
+		uint64_t bytes = m->c.tree->nodes[m->c.shard[i]].bytes;
+
+		o->shard[i].seen = calloc(visit_words(bytes), sizeof(uint64_t));
 		if (!o->shard[i].seen)
 			return -ENOMEM;
 	}
@@ -299,12 +293,7 @@ struct sim_counts sim_mounts_take_counts(struct sim_mounts *m, uint32_t node)
 	m->own[node].counts = (struct sim_counts){ 0 };
 	memcpy(n.ahead, m->own[node].ahead.counts, sizeof(n.ahead));
 	memset(m->own[node].ahead.counts, 0, sizeof(n.ahead));
-	for (uint32_t i = 0; i < m->c.n_shards; i++) {
-		struct own_shard *h = &m->own[node].shard[i];
-
-		memset(h->seen, 0, seen_words(m, i) * sizeof(*h->seen));
-		h->turned = true;
-	}
+	m->own[node].epoch++;
 	return n;
 }
 

@@ -10,6 +10,7 @@
 #include "fs/device/device.h"
 #include "fs/layer/ahead.h"
 #include "fs/peer/place.h"
+#include "fs/server/visit.h"
 #include "loader/sim/sim_read.h"
 #include "net/nic.h"
 
@@ -26,14 +27,6 @@ struct own_ahead {
 	struct sim_read read; /* the fetch */
 	bool hit, landed;
 	uint32_t reader; /* that waits for it, or SIM_NOBODY */
-};
-
-/* A shard as a node has it, open all the time (fs/server/handle.h). */
-struct own_shard {
-	uint64_t *seen; /* bit e: extent e was accessed in this epoch */
-	uint64_t paid;	/* key of the object read last; 0: none */
-	uint64_t end;	/* of the last read */
-	bool turned;	/* no read in this epoch yet */
 };
 
 /* Objects of shards in flight, which further reads join, by a hash of their
@@ -56,7 +49,8 @@ struct own {
 	bool called;		   /* there may be more to fetch ahead */
 	struct own_ahead **flying; /* ahead.depth: in flight, or NULL */
 	struct sim_counts counts;
-	struct own_shard *shard;   /* c.n_shards */
+	struct visit *shard; /* c.n_shards, open all the time */
+	uint64_t epoch;
 	struct own_flight *flight; /* 1 << OWN_FLIGHTS_LOG2; with shards */
 };
 

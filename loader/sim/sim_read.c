@@ -21,21 +21,27 @@ struct object_at {
 	uint64_t offset;
 };
 
-/* The next piece: an object or, without caches, what the kernel reads at once.
- * 0 bytes: the file has ended. */
-static struct object_at piece_of(const struct sim_mounts *m,
-				 const struct sim_read *r)
+/* The nth of the pieces of `size` bytes of a file. 0 bytes: it has ended. */
+static struct object_at nth_piece(const struct sim_mounts *m, uint32_t file,
+				  uint32_t n, uint64_t size)
 {
-	uint64_t size = m->bypass ? CALIBRATE_BYTES : OBJECT_EXTENT;
-	uint64_t all = m->c.tree->nodes[r->file].bytes;
-	uint64_t at = r->piece * size;
+	uint64_t all = m->c.tree->nodes[file].bytes, at = n * size;
 
 	return (struct object_at){
-		.what = { .key = object_key(r->file, r->piece),
+		.what = { .key = object_key(file, n),
 			  .bytes = at < all ? MIN(all - at, size) : 0,
 			  .file_bytes = all },
 		.offset = at,
 	};
+}
+
+/* The next piece: an object or, without caches, what the kernel reads at once.
+ */
+static struct object_at piece_of(const struct sim_mounts *m,
+				 const struct sim_read *r)
+{
+	return nth_piece(m, r->file, r->piece,
+			 m->bypass ? CALIBRATE_BYTES : OBJECT_EXTENT);
 }
 
 /* Another node that owns it, or PLACE_NONE. */
@@ -200,41 +206,18 @@ static uint64_t arrived(struct own *o, struct sim_read *r, uint64_t now)
 
 /* --- parts of shards, which stay open ------------------------------------- */
 
-/* As fs/server/handle.h: its first access in this epoch? Marks it. */
-static bool is_first(struct own_shard *h, uint64_t extent)
-{
-	uint64_t bit = 1ull << (extent % 64), *word = &h->seen[extent / 64];
-	bool first = !(*word & bit);
-
-	*word |= bit;
-	return first;
-}
-
-static struct object_at extent_of(const struct sim_mounts *m, uint32_t file,
-				  uint64_t extent)
-{
-	uint64_t all = m->c.tree->nodes[file].bytes;
-	uint64_t at = extent * OBJECT_EXTENT;
-
-	return (struct object_at){
-		.what = { .key = object_key(file, (uint32_t)extent),
-			  .bytes = MIN(all - at, OBJECT_EXTENT),
-			  .file_bytes = all },
-		.offset = at,
-	};
-}
-
 /* Without caches: what the kernel reads at once. */
 static uint64_t read_raw(struct own *o, struct sim_read *r, uint64_t now)
 {
 	uint64_t n = MIN(r->to - r->at, CALIBRATE_BYTES);
 	struct object_at x = { .what = { .bytes = n }, .offset = r->at };
 
-	for (uint64_t e = r->at / OBJECT_EXTENT;
+	for (uint32_t e = (uint32_t)(r->at / OBJECT_EXTENT);
 	     e <= (r->at + n - 1) / OBJECT_EXTENT; e++) {
-		struct object_at whole = extent_of(o->all, r->file, e);
+		struct object_at whole =
+			nth_piece(o->all, r->file, e, OBJECT_EXTENT);
 
-		if (is_first(&o->shard[r->shard], e))
+		if (visit_first(&o->shard[r->shard], e))
 			count(o, &whole, false);
 	}
 	r->at += n;
@@ -252,30 +235,28 @@ static struct own_flight *flight_of(const struct own *o, uint64_t key)
  * flight waits for it. */
 static uint64_t read_part(struct own *o, struct sim_read *r, uint64_t now)
 {
-	struct own_shard *h = &o->shard[r->shard];
+	struct visit *v = &o->shard[r->shard];
 	struct own_flight *f;
 	struct object_at x;
-	uint64_t extent;
+	uint32_t extent = (uint32_t)(r->at / OBJECT_EXTENT);
 	bool flies;
 	size_t k;
 
 	if (r->at >= r->to)
 		return SIM_READ_DONE;
+	visit_turn(v, o->epoch, o->all->c.tree->nodes[r->file].bytes, r->at,
+		   r->to);
 	if (o->all->bypass)
 		return read_raw(o, r, now);
-	if (h->turned && r->at < h->end)
-		h->paid = 0;
-	h->turned = false;
-	extent = r->at / OBJECT_EXTENT;
-	x = extent_of(o->all, r->file, extent);
-	r->at = h->end = MIN(r->to, x.offset + OBJECT_EXTENT);
+	x = nth_piece(o->all, r->file, extent, OBJECT_EXTENT);
+	r->at = MIN(r->to, x.offset + OBJECT_EXTENT);
 	f = flight_of(o, x.what.key);
 	flies = f->key == x.what.key && f->ready_ns > now;
-	if (h->paid == x.what.key)
+	if (v->paid == x.what.key)
 		return flies ? f->ready_ns : now;
-	h->paid = x.what.key;
-	k = is_first(h, extent) ? access_object(o, &x)
-				: cache_stack_peek(&o->caches, x.what.key);
+	v->paid = x.what.key;
+	k = visit_first(v, extent) ? access_object(o, &x)
+				   : cache_stack_peek(&o->caches, x.what.key);
 	if (!flies)
 		*f = (struct own_flight){
 			x.what.key, k < o->caches.n
