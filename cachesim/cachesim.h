@@ -13,6 +13,7 @@
 #include "common/units.h"
 #include "fs/cache/cache.h"
 #include "fs/cache/tier.h"
+#include "fs/source/importance.h"
 
 /* Cache operations other than requests. */
 enum sim_event_kind {
@@ -55,7 +56,10 @@ struct sim_trace {
 	size_t n_epochs;
 	struct sim_event *events; /* in order */
 	size_t n_events, events_allocated;
-	uint64_t *next_use;   /* of each request; NULL: not computed */
+	uint64_t *next_use;	      /* of each request; NULL: not computed */
+	struct importance importance; /* of files, by the upper half of keys */
+	uint32_t *label; /* of files, likewise; NULL: all are of one class */
+	uint32_t n_labels;
 	uint64_t *file_bytes; /* ascending, for struct policy_params */
 	size_t n_files;
 	uint64_t total_bytes; /* of all files; 100 % of a cache size */
@@ -97,6 +101,8 @@ struct sim_dataset {
 	 * for each, with the same objects */
 	uint32_t *first, *end;
 	size_t n_files;
+	/* sums of the importance up to each file; NULL: none is known */
+	double *sum;
 };
 
 /* `files` of the sizes in a profile, 0: as many as it has. */
@@ -107,11 +113,15 @@ int sim_dataset_profile(const char *name, uint64_t files, uint64_t seed,
 int sim_dataset_dir(const char *path, struct sim_trace *t,
 		    struct sim_dataset *ret, struct err *err);
 void sim_dataset_fini(struct sim_dataset *d);
+/* What policies know of the importance of the files: that of each, one a line
+ * (common/text/weights.h). -EINVAL with a text, -ENOMEM; as open(2). */
+int sim_dataset_weigh(struct sim_dataset *d, const char *file, struct err *err);
 
 /*
  * One epoch after the other. `order`: "shuffle" (gpemu-train's: stream
  * "order" of the seed, indexed by the epoch), "sequential", "replacement"
- * (independent uniform draws, stream "order.replacement").
+ * (independent draws, uniform or in proportion to the importance, stream
+ * "order.replacement").
  * -EINVAL: no such order.
  */
 int sim_dataset_epochs(const struct sim_dataset *d, const char *order,

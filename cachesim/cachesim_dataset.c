@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/rng.h"
+#include "common/text/weights.h"
 #include "common/util.h"
 #include "common/word.h"
 #include "emu/profile/profile_dataset.h"
@@ -74,6 +75,7 @@ void sim_dataset_fini(struct sim_dataset *d)
 {
 	free(d->first);
 	free(d->end);
+	free(d->sum);
 	*d = (struct sim_dataset){ 0 };
 }
 
@@ -142,14 +144,27 @@ static int list_files(const struct tree *tree, struct file **ret, size_t *ret_n,
 	if (!files)
 		return r < 0 ? r : -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		files[i] = (struct file){ .bytes = tree->nodes[node[i]].bytes,
-					  .node = node[i],
-					  .before = seen[node[i]] };
+		uint32_t f = tree_file(tree, node[i]);
+
+		files[i] = (struct file){ .bytes = tree->nodes[f].bytes,
+					  .node = f,
+					  .before = seen[f] };
 		if (!files[i].before)
-			seen[node[i]] = (uint32_t)i + 1;
+			seen[f] = (uint32_t)i + 1;
 	}
 	*ret = files;
 	*ret_n = n;
+	return 0;
+}
+
+static int set_labels(const struct tree *tree, struct sim_trace *t)
+{
+	t->label = malloc(tree->n_nodes * sizeof(*t->label));
+	if (!t->label)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < tree->n_nodes; i++)
+		t->label[i] = tree_label(tree, i);
+	t->n_labels = tree_labels(tree);
 	return 0;
 }
 
@@ -162,12 +177,14 @@ static int from_tree(const struct tree *tree, struct sim_trace *t,
 
 	if (r == 0)
 		r = add_files(files, n, t, ret);
+	if (r == 0)
+		r = set_labels(tree, t);
 	t->n_aside = aside;
 	t->n_links = tree_links_left(&tree->links);
 	if (r == 0 && aside)
-		log_warn("files that are no samples, left aside: %zu", aside);
+		log_warn("files that are not samples, skipped: %zu", aside);
 	if (r == 0 && t->n_links)
-		log_warn("links to no file or in a loop, left aside: %" PRIu64,
+		log_warn("dangling links and loops of links, skipped: %" PRIu64,
 			 t->n_links);
 	if (r == 0) {
 		/* sizes in percent include hidden files, as in a mount */
@@ -209,33 +226,100 @@ int sim_dataset_dir(const char *path, struct sim_trace *t,
 	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
+/* --- importance ---------------------------------------------------------- */
+
+/* The upper half of the keys of the file's objects; false: it has none. */
+static bool node_of(const struct sim_dataset *d, size_t i, uint32_t *ret)
+{
+	if (d->first[i] == d->end[i])
+		return false;
+	*ret = (uint32_t)(d->trace->objects[d->first[i]].key >> 32);
+	return true;
+}
+
+/* For policies, over the largest. */
+static int set_importance(const struct sim_dataset *d, const double *weight)
+{
+	struct importance *of = &d->trace->importance;
+	uint32_t node, last = 0;
+	double most = 0;
+
+	for (size_t i = 0; i < d->n_files; i++) {
+		most = MAX(most, weight[i]);
+		if (node_of(d, i, &node))
+			last = MAX(last, node);
+	}
+	if (importance_init(of, last + 1) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < d->n_files; i++)
+		if (node_of(d, i, &node))
+			of->v[node] = (float)(weight[i] / most);
+	return 0;
+}
+
+int sim_dataset_weigh(struct sim_dataset *d, const char *file, struct err *err)
+{
+	double *weight = calloc(d->n_files, sizeof(*weight));
+	double sum = 0;
+	int r = weight ? weights_read(file, weight, d->n_files, "file", err)
+		       : -ENOMEM;
+
+	d->sum = weight;
+	for (size_t i = 0; r == 0 && i < d->n_files; i++)
+		sum += weight[i];
+	if (r == 0 && !(sum > 0 && sum < 1e300))
+		return err_set(err, -EINVAL,
+			       "%s: the sum of the importance must be more "
+			       "than 0 and less than 1e300",
+			       file);
+	if (r == 0)
+		r = set_importance(d, weight);
+	for (size_t i = 1; r == 0 && i < d->n_files; i++)
+		weight[i] += weight[i - 1];
+	return r < 0 ? err_set(err, r, "%s: %s", file, strerror(-r)) : 0;
+}
+
 /* --- epochs -------------------------------------------------------------- */
 
-static void fill_shuffle(uint64_t seed, uint64_t epoch, size_t n, uint32_t *v)
-{
-	struct rng rng = rng_stream(seed, "order", epoch);
-
-	for (size_t i = 0; i < n; i++)
-		v[i] = (uint32_t)i;
-	rng_shuffle_u32(&rng, v, n);
-}
-
-static void fill_sequential(uint64_t seed, uint64_t epoch, size_t n,
+static void fill_sequential(const struct sim_dataset *d, struct rng *rng,
 			    uint32_t *v)
 {
-	(void)seed;
-	(void)epoch;
-	for (size_t i = 0; i < n; i++)
+	(void)rng;
+	for (size_t i = 0; i < d->n_files; i++)
 		v[i] = (uint32_t)i;
 }
 
-static void fill_replacement(uint64_t seed, uint64_t epoch, size_t n,
+static void fill_shuffle(const struct sim_dataset *d, struct rng *rng,
+			 uint32_t *v)
+{
+	fill_sequential(d, rng, v);
+	rng_shuffle_u32(rng, v, d->n_files);
+}
+
+/* The first file whose sum is more. */
+static uint32_t find_sum(const struct sim_dataset *d, double u)
+{
+	size_t from = 0, to = d->n_files - 1;
+
+	while (from < to) {
+		size_t half = from + (to - from) / 2;
+
+		if (d->sum[half] > u)
+			to = half;
+		else
+			from = half + 1;
+	}
+	return (uint32_t)from;
+}
+
+static void fill_replacement(const struct sim_dataset *d, struct rng *rng,
 			     uint32_t *v)
 {
-	struct rng rng = rng_stream(seed, "order.replacement", epoch);
+	size_t n = d->n_files;
 
 	for (size_t i = 0; i < n; i++)
-		v[i] = (uint32_t)rng_below(&rng, n);
+		v[i] = d->sum ? find_sum(d, rng_double(rng) * d->sum[n - 1])
+			      : (uint32_t)rng_below(rng, n);
 }
 
 static int one_epoch(const struct sim_dataset *d, const uint32_t *order)
@@ -257,16 +341,21 @@ int sim_dataset_epochs(const struct sim_dataset *d, const char *order,
 {
 	static const char *const orders[] = { "shuffle", "sequential",
 					      "replacement" };
-	static void (*const fills[])(uint64_t, uint64_t, size_t, uint32_t *) = {
-		fill_shuffle, fill_sequential, fill_replacement
-	};
+	static const char *const streams[] = { "order", "order",
+					       "order.replacement" };
+	static void (*const fills[])(const struct sim_dataset *, struct rng *,
+				     uint32_t *) = { fill_shuffle,
+						     fill_sequential,
+						     fill_replacement };
 	_cleanup_free_ uint32_t *v = malloc((d->n_files + 1) * sizeof(*v));
 	int k = WORD_FIND(orders, "order", order, err), r = v ? 0 : -ENOMEM;
 
 	if (k < 0)
 		return k;
 	for (uint64_t e = 0; r == 0 && e < epochs; e++) {
-		fills[k](seed, e, d->n_files, v);
+		struct rng rng = rng_stream(seed, streams[k], e);
+
+		fills[k](d, &rng, v);
 		r = one_epoch(d, v);
 	}
 	return r < 0 ? err_set(err, r, "%" PRIu64 " epochs of %zu files: %s",

@@ -115,7 +115,7 @@ static int guess(struct sim_input *in, struct plugin_choice *ret,
 			return choose(ops->plugin.name, ret, err);
 	}
 	return err_set(err, -EINVAL,
-		       "%s: its name says no layout: write %s:LAYOUT, or give "
+		       "%s: unknown layout: write %s:LAYOUT, or give "
 		       "--trace-format (--list layout)",
 		       in->name, in->name);
 }

@@ -55,6 +55,11 @@ static void replay(struct cache_stack *s, const struct sim_trace *t,
 	}
 }
 
+static uint32_t label_of(const void *trace, uint64_t key)
+{
+	return ((const struct sim_trace *)trace)->label[key >> 32];
+}
+
 static int new_stack(const struct sim_run *run, struct sim_cell *cell,
 		     struct cache_stack *s)
 {
@@ -63,6 +68,11 @@ static int new_stack(const struct sim_run *run, struct sim_cell *cell,
 					.file_bytes = t->file_bytes,
 					.n_files = t->n_files,
 					.max_object_bytes = t->max_object_bytes,
+					.importance = importance_of,
+					.importance_ctx = &t->importance,
+					.label = t->label ? label_of : NULL,
+					.label_ctx = t,
+					.n_labels = t->n_labels,
 					.knows_future = t->next_use != NULL,
 					.count_metadata = run->count_metadata,
 					.overhead_bytes = OBJECT_OVERHEAD };

@@ -14,6 +14,8 @@ void sim_trace_fini(struct sim_trace *t)
 	free(t->epoch_ends);
 	free(t->events);
 	free(t->next_use);
+	importance_fini(&t->importance);
+	free(t->label);
 	free(t->file_bytes);
 	free(t->read.path);
 	free(t->read.layout);

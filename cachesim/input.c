@@ -121,8 +121,8 @@ static int begin(struct sim_input *in)
 		return err_set(in->err, -EINVAL, "%s: empty", in->name);
 	if (in->raw_n >= 2 && v[0] == 0x1f && v[1] == 0x8b)
 		return err_set(in->err, -EINVAL,
-			       "%s: compressed by gzip, which is not read: "
-			       "zcat FILE | gpemu-cachesim --trace -:LAYOUT",
+			       "%s: gzip is not supported: zcat FILE | "
+			       "gpemu-cachesim --trace -:LAYOUT",
 			       in->name);
 	if (!is_zstd(v, in->raw_n)) {
 		in->at = in->raw;

@@ -448,9 +448,7 @@ int layout_csv_read(struct sim_input *in, const void *options,
 
 static bool is_csv(const char *name)
 {
-	size_t n = strlen(name);
-
-	return n > 4 && !strcmp(name + n - 4, ".csv");
+	return util_ends_in(name, ".csv");
 }
 
 static const struct layout_csv_options defaults = {

@@ -288,8 +288,7 @@ static bool looks(const char *head, size_t n)
 }
 
 const struct layout_ops layout_mount = {
-	.plugin = { .name = "mount",
-		    .summary = "what gpemu-fs --trace writes" },
+	.plugin = { .name = "mount", .summary = "traces of gpemu-fs --trace" },
 	.looks = looks,
 	.read = read_all,
 };

@@ -13,6 +13,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/util.h"
+
 enum { RECORD = 24, AT_ID = 4, AT_BYTES = 12, AT_NEXT = 16 };
 
 static int record(const char *p, struct sim_input *in,
@@ -79,10 +81,7 @@ static int read_all(struct sim_input *in, const void *options,
  * sample10.zst, and t.bin. */
 static bool named(const char *name)
 {
-	size_t n = strlen(name);
-
-	return strstr(name, ".oracleGeneral") ||
-	       (n > 4 && !strcmp(name + n - 4, ".bin"));
+	return strstr(name, ".oracleGeneral") || util_ends_in(name, ".bin");
 }
 
 const struct layout_ops layout_oracleGeneral = {

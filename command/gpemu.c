@@ -29,6 +29,10 @@ static const struct cli_command commands[] = {
 	  start },
 	{ "exec", "run a PyTorch script, unmodified, on an emulated GPU",
 	  start },
+	{ "record", "watch a PyTorch script on its device, to repeat it here",
+	  start },
+	{ "s3", "serve a dataset as a bucket of an emulated object store",
+	  start },
 	{ "data", "make, pack and describe datasets", start },
 	{ "profile", "show, check and measure profiles of devices", start },
 	{ "cachesim", "compute hit ratios of cache policies, without I/O",
@@ -41,6 +45,8 @@ static const struct cli_command commands[] = {
 	{ "k8s-plugin", "hand out the GPUs of gpud to containers of Kubernetes",
 	  start },
 #endif
+	{ "part", "write and check a cache policy, sampler, ... of your own",
+	  start },
 	{ "slurm", "write the configuration of Slurm for the GPUs of a node",
 	  start },
 	{ "help", "open the manual page of a command: help NAME", help },
@@ -56,13 +62,18 @@ static char *own_folder(void)
 }
 
 /*
- * Exec gpemu-NAME: beside this program, else in libexec, else in $PATH. Returns
- * only on failure: -ENOENT, there is none; -errno.
+ * Exec gpemu-NAME: beside this program, else in libexec, else in the bin of the
+ * wheel that it is of, else in $PATH. Returns only on failure: -ENOENT, there
+ * is none; -errno.
  */
 static int become(const char *name, char **argv)
 {
-	_cleanup_free_ char *beside = own_folder();
-	const char *const folders[] = { beside, GPEMU_LIBEXEC };
+	_cleanup_free_ char *beside = own_folder(), *of_wheel = NULL;
+
+	if (!beside ||
+	    asprintf(&of_wheel, "%s/" UTIL_WHEEL_UP "/../bin", beside) < 0)
+		of_wheel = NULL;
+	const char *const folders[] = { beside, GPEMU_LIBEXEC, of_wheel };
 	char *given = argv[0], program[NAME_MAX + 1], path[PATH_MAX];
 
 	if (strchr(name, '/') ||

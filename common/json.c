@@ -129,6 +129,18 @@ char *json_text(const json_t *j)
 	return text;
 }
 
+const char *json_get_text(const json_t *j, const char *key)
+{
+	const char *s = json_string_value(json_object_get(j, key));
+
+	return s ? s : "";
+}
+
+double json_get_number(const json_t *j, const char *key)
+{
+	return json_number_value(json_object_get(j, key));
+}
+
 int json_read(const char *path, json_t **ret, struct err *err)
 {
 	struct stat st;

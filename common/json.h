@@ -32,6 +32,10 @@ json_t *json_bytes(const char *bytes);
 void json_put_yaml(FILE *f, const char *key, const char *text);
 /* The same text, to be released with free(); NULL: no memory. */
 char *json_text(const json_t *j);
+/* The text of a key of the object `j`; "": it has none. */
+const char *json_get_text(const json_t *j, const char *key);
+/* The number of a key of the object `j`; 0: it has none. */
+double json_get_number(const json_t *j, const char *key);
 /* Read a file; -EINVAL with "path:line:column: what". */
 int json_read(const char *path, json_t **ret, struct err *err);
 

@@ -46,12 +46,7 @@ int log_level_parse(const char *s, enum log_level *ret, struct err *err)
 {
 	static const char *const names[] = { "error", "warn", "info", "debug" };
 
-	int i = WORD_FIND(names, "--log-level", s, err);
-
-	if (i < 0)
-		return i;
-	*ret = (enum log_level)i;
-	return 0;
+	return WORD_INTO(names, "--log-level", s, ret, err);
 }
 
 void log_to_syslog(void)

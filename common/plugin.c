@@ -41,12 +41,24 @@ size_t plugin_last(const char *text)
 	}
 }
 
+const struct plugin *(*plugin_elsewhere)(const struct plugin *const table[],
+					 const char *name, struct err *err);
+
 const struct plugin *plugin_find(const struct plugin *const table[],
 				 const char *kind, const char *name,
 				 struct err *err)
 {
 	struct word_list words = WORD_LIST(name, strcspn(name, ":"));
+	struct err why = { 0 };
+	const struct plugin *p =
+		plugin_elsewhere ? plugin_elsewhere(table, name, &why) : NULL;
 
+	if (p)
+		return p;
+	if (why.text[0]) {
+		err_set(err, -EINVAL, "%s", why.text);
+		return NULL;
+	}
 	for (size_t i = 0; table[i]; i++) {
 		if (same_name(table[i]->name, name))
 			return table[i];

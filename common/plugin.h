@@ -30,11 +30,15 @@ struct plugin {
 	size_t options_size;
 };
 
-/* The entry called `name`, ignoring '-' and '_'; NULL with a text that lists
- * the known ones. */
+/* The entry called `name`, ignoring '-' and '_', or the part in the file `name`
+ * (common/conf/part.h); NULL with a text that lists the known ones. */
 const struct plugin *plugin_find(const struct plugin *const table[],
 				 const char *kind, const char *name,
 				 struct err *err);
+/* Where plugin_find looks first, if not NULL: NULL with a text ends the search.
+ * Set by common/conf/part.c. */
+extern const struct plugin *(*plugin_elsewhere)(
+	const struct plugin *const table[], const char *name, struct err *err);
 /* Is `text`, NAME or NAME:OPTIONS, a choice of the plug-in called `name`? */
 bool plugin_is(const char *text, const char *name);
 /* Where in "ANYTHING:NAME:KEY=VALUE,..." NAME begins: the last piece without

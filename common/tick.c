@@ -13,10 +13,13 @@
 #include "common/tick.h"
 
 #include <errno.h>
-#include <linux/futex.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <math.h>
 #include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -24,10 +27,70 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/awake.h"
 #include "common/hist.h"
 #include "common/units.h"
 #include "common/util.h"
+
+/*
+ * Keeps idle processors awake, so that threads on them wake up quickly.
+ *
+ * A sleeping processor takes 30 to 100 us to run a woken thread: a virtual
+ * machine halts with an exit to the host, bare metal leaves a deep idle state.
+ * Linux lets a program bound this latency for the whole machine (PM QoS,
+ * Documentation/power/pm_qos_interface.rst): while a program holds
+ * /dev/cpu_dma_latency open with a value of 0, idle processors poll. Writing
+ * the value wakes sleeping processors.
+ *
+ * This costs the power of polling processors, but no CPU time: runnable threads
+ * take precedence.
+ */
+
+struct awake {
+	int fd; /* < 0: unavailable, all functions are no-ops */
+	bool held;
+};
+
+/* The no-op state. */
+#define AWAKE_NONE ((struct awake){ .fd = -1 })
+
+/* Source: PM_QOS_CPU_LATENCY_DEFAULT_VALUE, include/linux/pm_qos.h: no
+ * constraint */
+enum { ANY_LATENCY_US = 2000 * 1000 * 1000 };
+
+/* -EACCES, -ENOENT and others of open(2): not permitted. */
+static int awake_init(struct awake *a)
+{
+	*a = AWAKE_NONE;
+	a->fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
+	if (a->fd < 0)
+		return -errno;
+	return 0;
+}
+
+static void awake_fini(struct awake *a)
+{
+	if (a->fd >= 0)
+		close(a->fd);
+	*a = AWAKE_NONE;
+}
+
+static void set(struct awake *a, bool held, int32_t us)
+{
+	if (a->fd >= 0 && a->held != held &&
+	    write(a->fd, &us, sizeof(us)) == sizeof(us))
+		a->held = held;
+}
+
+/* One thread at a time; takes one or two microseconds if the state changes. */
+static void awake_hold(struct awake *a)
+{
+	set(a, true, 0);
+}
+
+static void awake_release(struct awake *a)
+{
+	set(a, false, ANY_LATENCY_US);
+}
 
 /* arbitrary: longer than the latest wake-ups seen, 1.3 ms (docs/timing.md) */
 enum { EARLY_NS = 2 * 1000 * 1000 };

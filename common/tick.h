@@ -60,7 +60,7 @@ uint64_t tick_emulated(const struct tick *t, uint64_t wall_ns);
 /* The spin, emulated ns. */
 uint64_t tick_spin(const struct tick *t);
 /*
- * Keep idle processors awake (common/awake.h) from 2 ms of wall time before the
+ * Keep idle processors awake from 2 ms of wall time before the
  * end of each sleep that is followed by a spin. Call before the first wait.
  * -errno: not permitted; -ENOTSUP: the tick does not spin; no effect then.
  * tick_error_json reports it.
@@ -134,7 +134,8 @@ uint64_t tick_cpu_thread(void);
 uint64_t tick_cpu_of(pid_t pid);
 /* Now as "2026-11-21T09:00:00Z", for records and file names only. */
 void tick_utc(char buf[32]);
-/* Now in ns since 1970, to be compared with times of files only. */
+/* Now in ns since 1970, to be compared with times of files and of signatures
+ * only. */
 int64_t tick_realtime(void);
 /* A plain pause of the calling thread, for retries against the outside. */
 void tick_pause(uint64_t wall_ns);

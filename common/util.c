@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -55,6 +56,36 @@ int util_compare_u64(const void *a, const void *b)
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return (x > y) - (x < y);
+}
+
+int util_compare_double(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+bool util_ends_in(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n > m && !strcmp(text + n - m, end);
+}
+
+char *util_join(const char *folder, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+}
+
+char *util_beside(const char *path, const char *name)
+{
+	_cleanup_free_ char *copy = strdup(path);
+
+	if (name[0] == '/')
+		return strdup(name);
+	return copy ? util_join(dirname(copy), name) : NULL;
 }
 
 void util_quote(const char *s, FILE *f)

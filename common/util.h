@@ -81,6 +81,15 @@ int util_reserve(void *pp, size_t *capacity, size_t want, size_t item);
 int util_reserve_anew(void *pp, size_t *capacity, size_t want, size_t item);
 /* For qsort(3): uint64_t, ascending. */
 int util_compare_u64(const void *a, const void *b);
+/* The same of double. */
+int util_compare_double(const void *a, const void *b);
+/* Does the text end in `end`, with something in front of it? */
+bool util_ends_in(const char *text, const char *end);
+/* Malloc'ed: "FOLDER/NAME"; NULL: no memory. */
+char *util_join(const char *folder, const char *name);
+/* The same of the folder that the file `path` is in; of a `name` that begins
+ * with '/', that itself. */
+char *util_beside(const char *path, const char *name);
 /* The length of the UTF-8 character at `s`; 0: invalid. */
 size_t util_utf8(const char *s);
 /* Write a word as sh(1) reads it back. */
@@ -174,5 +183,11 @@ int util_read_file(const char *path, size_t most, char **ret, size_t *ret_n);
 		(fd) = -1;           \
 		take_fd_;            \
 	})
+
+/*
+ * From lib/pythonX.Y/site-packages/gpemu.scripts, where auditwheel puts the
+ * programs of a wheel, to a folder as near to the prefix as bin.
+ */
+#define UTIL_WHEEL_UP "../../.."
 
 #endif

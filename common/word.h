@@ -50,5 +50,13 @@ int word_find(const char *const *words, size_t n, const char *kind,
 /* The same of an array, indexed by an enumeration whose members it names. */
 #define WORD_FIND(words, kind, word, err) \
 	word_find(words, ARRAY_SIZE(words), kind, word, err)
+/* The same, written to the enumeration at `ret` if it is found. 0. */
+#define WORD_INTO(words, kind, word, ret, err)                   \
+	({                                                       \
+		int word_i_ = WORD_FIND(words, kind, word, err); \
+		if (word_i_ >= 0)                                \
+			*(ret) = (__typeof__(*(ret)))word_i_;    \
+		MIN(word_i_, 0);                                 \
+	})
 
 #endif

@@ -20,6 +20,7 @@
  *	fs/peer		objects of other nodes, over connections of net
  *	fs/device	when the emulated device completes
  *	fs/source	the bytes: of a folder, of a pack, or synthetic
+ *	fs/upper	instead, of files made in the mount (--writable)
  *
  * Off the read path: fs/mount (the process), fs/control (.gpemu), fs/selftest.
  */
@@ -108,14 +109,16 @@ static int serve_test(void *ctx, const struct selftest_mount *what)
 	struct err err = { 0 };
 	int r;
 
-	free(m->o.storage);
+	free(m->o.base.fs.storage);
+	free(m->o.writable); /* nothing is written */
+	m->o.writable = NULL;
 	free(m->o.common.json); /* the record belongs to the test */
 	m->o.common.json = NULL;
-	m->o.storage = storage;
-	m->o.time_scale = what->time_scale;
+	m->o.base.fs.storage = storage;
+	m->o.base.time_scale = what->time_scale;
 	m->o.foreground = true;
 	m->ready_fd = what->ready_fd;
-	r = options_no_cache(&m->o);
+	r = fs_config_no_cache(&m->o.base.fs);
 	if (r == 0)
 		r = prepare(m, what->mountpoint, &err);
 	r = r < 0 ? cli_fail(r, &err) : mount_serve(m, what->source);
@@ -126,8 +129,9 @@ static int serve_test(void *ctx, const struct selftest_mount *what)
 static int selftest(struct mount *m, char **args)
 {
 	struct selftest_config c = {
-		.storage = m->o.storage,
-		.time_scale = isnan(m->o.time_scale) ? 0 : m->o.time_scale,
+		.storage = m->o.base.fs.storage,
+		.time_scale =
+			isnan(m->o.base.time_scale) ? 0 : m->o.base.time_scale,
 		.source = args[0],
 		.mountpoint = args[1],
 		.json = m->o.common.json,
@@ -156,7 +160,7 @@ int main(int argc, char **argv)
 
 	if (r == 0) {
 		cli_parse(&options_program, argc, argv, &m.o, args);
-		log_set_level(options_log_level(&m.o));
+		log_set_level(setup_log_level(&m.o.base, m.o.common.verbose));
 	}
 	if (r == 0 && !m.o.selftest && !args[1])
 		r = err_set(&err, -EINVAL,
@@ -167,7 +171,7 @@ int main(int argc, char **argv)
 		r = EXIT_STATUS_USAGE;
 	} else if (m.o.selftest) {
 		r = selftest(&m, args);
-	} else if (options_has_word(m.o.mount_options, "remount")) {
+	} else if (setup_has_word(m.o.mount_options, "remount")) {
 		r = mount_remount(&m, args[1]);
 	} else {
 		r = prepare(&m, args[1], &err);

@@ -341,7 +341,9 @@ GPEMU_API uint64_t gpemu_gpu_now_ns(const struct gpemu_gpu *gpu);
  */
 struct gpemu_card;
 
-/* Options as in gpemu_open: gpu, gpu_memory, time_scale, keep_awake. *ret is
+/* Options as in gpemu_open: gpu, gpu_memory, time_scale, keep_awake; for
+ * the links between several GPUs gpus, node; gpu_server, server_user, whose
+ * default is the environment's unless gpu or node is given. *ret is
  * NULL on an error; else it is closed with gpemu_card_close. */
 GPEMU_API int gpemu_card_open(const char *const options[],
 			      struct gpemu_card **ret, char *error, size_t n);
@@ -349,6 +351,12 @@ GPEMU_API int gpemu_card_open(const char *const options[],
 GPEMU_API void gpemu_card_close(struct gpemu_card *card);
 /* The profile, as JSON with the keys of its file. Valid until it is closed. */
 GPEMU_API const char *gpemu_card_profile(const struct gpemu_card *card);
+
+/* How many GPUs the job has. */
+GPEMU_API unsigned gpemu_card_gpus(const struct gpemu_card *card);
+/* The socket of the gpemu-gpud that has them, or NULL. The memory in the
+ * profile is that of the grant. Valid until it is closed. */
+GPEMU_API const char *gpemu_card_server(const struct gpemu_card *card);
 
 struct gpemu_cost {
 	uint64_t forward_ns, backward_ns; /* backward with the loss */
@@ -370,6 +378,59 @@ GPEMU_API int gpemu_card_cost(const struct gpemu_card *card, const char *model,
 GPEMU_API uint64_t gpemu_card_copy_ns(const struct gpemu_card *card,
 				      const char *model, uint64_t bytes,
 				      int pinned);
+
+/* A GPU's backward pass: the times of its first and last gradients. */
+struct gpemu_pass {
+	uint64_t start_ns, end_ns;
+};
+/*
+ * When gradients of `bytes` are reduced among n GPUs, each with a card's
+ * options: in buckets during the backward passes, as gpemu-train --parallel
+ * ddp. -EINVAL: n is 0 or more than 64; a pass ends before it starts.
+ */
+GPEMU_API int gpemu_card_reduced_ns(const struct gpemu_card *card,
+				    const struct gpemu_pass *passes, size_t n,
+				    uint64_t bytes, uint64_t *ret_ns);
+
+/* Fully sharded data parallelism among GPUs, each with a card's options. */
+struct gpemu_sharded {
+	uint64_t ranks,
+		units;	   /* 1..1024 units, which are gathered one by one */
+	uint64_t prefetch; /* units ahead of the computation */
+	uint64_t weight_bytes, gradient_bytes; /* of the whole model */
+	uint64_t forward_ns, backward_ns;      /* without the optimiser */
+};
+/* What a step takes longer while parameters and gradients are on their way, as
+ * gpemu-train --parallel fsdp. -EINVAL: a number is out of range. */
+GPEMU_API int gpemu_card_sharded_ns(const struct gpemu_card *card,
+				    const struct gpemu_sharded *s,
+				    uint64_t *ret_ns);
+
+/*
+ * The GPU of a server computes what these submit, in their order, while other
+ * jobs use it, too. The job joins with the memory of a model and a batch, and
+ * may wait for it; to join again is another job, once the first has computed
+ * all. -E2BIG: out of GPU memory; -ECONNRESET: the server went away;
+ * -ECANCELED: interrupted, from any thread.
+ */
+GPEMU_API int gpemu_card_join(struct gpemu_card *card, const char *model,
+			      uint64_t n_samples, int extrapolate, char *error,
+			      size_t n);
+GPEMU_API void gpemu_card_interrupt(struct gpemu_card *card);
+enum {
+	GPEMU_FORWARD = 1,
+	GPEMU_BACKWARD = 2, /* without the optimiser */
+	GPEMU_OPTIMIZER = 4,
+	GPEMU_STEP = 7 /* all of them */
+};
+/* Parts of a step. Waits while two are in flight. -EBUSY: four were not asked
+ * for with gpemu_card_done. */
+GPEMU_API int gpemu_card_submit(struct gpemu_card *card, unsigned parts,
+				uint64_t n_samples, char *error, size_t n);
+/* Wait for the oldest that was submitted and not asked for: when it was
+ * computed. -EINVAL: there is none. */
+GPEMU_API int gpemu_card_done(struct gpemu_card *card, struct gpemu_pass *ret,
+			      char *error, size_t n);
 
 enum {
 	GPEMU_COMPUTE = 0,

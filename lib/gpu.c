@@ -12,6 +12,8 @@
 #include "loader/options/train_gpu.h"
 #include "loader/options/train_model.h"
 #include "loader/options/train_node.h"
+#include "loader/options/train_resolve.h"
+#include "loader/options/train_table.h"
 
 extern const struct prep_ops prep_none;
 

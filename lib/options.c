@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "loader/options/train_table.h"
 
 /* Does "key=value" set `key`, in which '_' may be '-'? */
 static bool sets(const char *option, const char *key)
@@ -40,10 +41,11 @@ static const struct conf_field *find(const char *option,
  * takes real batches. */
 static bool for_programs(const struct conf_field *f)
 {
-	static const char *const keys[] = { "progress", "mpi",
-					    "nodes",	"simulate",
-					    "fs",	"fs_config",
-					    "caches",	"shared_storage" };
+	static const char *const keys[] = {
+		"progress",    "mpi",	    "nodes",  "simulate",
+		"fs",	       "fs_config", "caches", "shared_storage",
+		"approximate", "mtbf",	    "restart"
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (!strcmp(f->key, keys[i]))

@@ -11,6 +11,8 @@
 #include "lib/engine.h"
 #include "lib/options.h"
 #include "lib/private.h"
+#include "loader/options/train_resolve.h"
+#include "loader/train/session.h"
 #include "loader/train/session_pin.h"
 
 struct gpemu {

@@ -30,8 +30,11 @@
 #include "emu/profile/profile.h"
 #include "common/program/interrupt.h"
 #include "common/program/launcher.h"
+#include "common/text/wrap.h"
 #include "common/thread.h"
 #include "common/word.h"
+#include "loader/options/train_resolve.h"
+#include "loader/options/train_table.h"
 #include "loader/sim/simulate.h"
 #include "loader/train/session.h"
 
@@ -121,7 +124,7 @@ static int train_all(struct run *run, struct err *err)
 static void died(void *ctx, uint32_t rank)
 {
 	(void)ctx;
-	log_error("rank %" PRIu32 " has died, and the run with it", rank);
+	log_error("rank %" PRIu32 " has died; the run ends", rank);
 	_exit(EXIT_STATUS_FAILED);
 }
 
@@ -134,9 +137,9 @@ static int check_ranks(const struct run *run, struct err *err)
 	if (ranks == 1 && started > 1)
 		return err_set(err, -ENOTCONN,
 			       "%" PRIu32 " processes were started, but MPI "
-			       "knows of one: srun needs --mpi=pmix or pmi2, "
-			       "and mpirun has to be that of the MPI that "
-			       "gpemu-train was built with",
+			       "knows of one: srun needs --mpi=pmix "
+			       "or pmi2; mpirun must belong to the "
+			       "MPI that gpemu-train was built with",
 			       started);
 	if (o->nodes > 1 && o->nodes != ranks)
 		return err_set(err, -EINVAL,
@@ -145,8 +148,8 @@ static int check_ranks(const struct run *run, struct err *err)
 			       o->nodes, ranks);
 	if (thread_cpus() == 1 && sysconf(_SC_NPROCESSORS_ONLN) > 1 &&
 	    is_first(run))
-		log_warn("each rank may use one of %ld CPUs: mpirun gives it "
-			 "all with --bind-to none, srun N of them with -c N",
+		log_warn("each rank is bound to one of %ld CPUs: use mpirun "
+			 "--bind-to none, or srun -c N",
 			 sysconf(_SC_NPROCESSORS_ONLN));
 	return 0;
 }
@@ -227,8 +230,12 @@ static int tell_results(struct run *run, struct err *err)
 	const struct report *report = session_report(&run->session);
 	const char *json = run->session.options.common.json;
 	json_auto_t *j = NULL;
+	struct wrap w;
 
-	report_summary(report, json && !strcmp(json, "-") ? stderr : stdout);
+	if (wrap_begin(&w, json && !strcmp(json, "-") ? stderr : stdout) < 0)
+		return -ENOMEM;
+	report_summary(report, w.f);
+	wrap_end(&w);
 	if (!json)
 		return 0;
 	j = report_json(report);
@@ -329,9 +336,11 @@ static int train(struct run *run)
 {
 	struct session *s = &run->session;
 	struct err err = { 0 };
-	int r = simulate_options(&s->options, &err);
 	bool usage;
+	int r;
 
+	run->simulate.left_out = json_array();
+	r = simulate_options(&s->options, run->simulate.left_out, &err);
 	if (r == 0 && !s->options.simulate)
 		r = join_ranks(run, &err);
 	usage = r == -EINVAL;
@@ -355,27 +364,26 @@ static int settle(void *options, struct err *err)
 {
 	/* a copy: what follows from the options is not printed */
 	struct train_options o = *(struct train_options *)options;
+	/* the texts that the run replaces */
+	char **own[] = { &o.format, &o.prep, &o.gpu, &o.checkpoint_dir };
 	struct train_choice choice = { 0 };
-	const char *gpu = o.gpu;
 	int r;
 
-	if (!o.common.dump_config || !o.data)
+	/* what to leave out, the run itself finds */
+	if (!o.common.dump_config || !o.data || o.approximate)
 		return 0;
-	o.format = strdup(o.format);
-	o.prep = strdup(o.prep);
-	if (!o.format || !o.prep)
-		return 0; /* the run itself will say so */
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		if (*own[i] && !(*own[i] = strdup(*own[i])))
+			return 0; /* the run itself will say so */
 	o.together = o.nodes > 1 && strcmp(o.mpi, "off") != 0;
-	r = simulate_options(&o, err);
+	r = simulate_options(&o, NULL, err);
 	if (r == 0)
 		r = train_options_resolve(&o, &choice, err);
 	if (r == 0 && o.simulate)
 		r = simulate_check(&o, &choice, err);
 	train_choice_fini(&choice);
-	if (o.gpu != gpu)
-		free(o.gpu);
-	free(o.format);
-	free(o.prep);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		free(*own[i]);
 	return r == -EINVAL ? r : 0; /* files may come to be */
 }
 

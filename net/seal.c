@@ -7,12 +7,11 @@
 #include "net/seal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sodium.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/util.h"
+#include "net/key_file.h"
 #include "net/wire.h"
 
 _Static_assert(SEAL_KEY == crypto_aead_chacha20poly1305_ietf_KEYBYTES, "");
@@ -32,31 +31,15 @@ static void hash_secret(const void *bytes, size_t n, struct seal_secret *ret)
 int seal_read_secret(const char *path, struct seal_secret *ret, struct err *err)
 {
 	unsigned char bytes[SEAL_MOST_FILE + 1];
-	struct stat st;
-	_cleanup_close_ int fd = util_open_file(AT_FDCWD, path, 0, &st);
-	ssize_t n;
-	int r = 0;
+	ssize_t n = key_file_read(path, bytes, sizeof(bytes), err);
+	int r = (int)MIN(n, 0);
 
-	if (fd < 0)
-		return err_set(err, fd, "%s: %s", path, strerror(-fd));
-	if (!util_follows(st.st_uid))
-		return err_set(err, -EACCES,
-			       "%s: user %u, whose file it is, knows the key: "
-			       "use one of your own",
-			       path, (unsigned)st.st_uid);
-	if (st.st_mode & 077)
-		return err_set(err, -EACCES,
-			       "%s: other users may access the key: chmod 600",
-			       path);
-	n = util_read_all(fd, bytes, sizeof(bytes), UTIL_HERE);
-	if (n < 0)
-		r = err_set(err, (int)n, "%s: %s", path, strerror((int)-n));
-	else if (n < SEAL_LEAST_FILE || n > SEAL_MOST_FILE)
+	if (n >= 0 && (n < SEAL_LEAST_FILE || n > SEAL_MOST_FILE))
 		r = err_set(err, -EINVAL,
 			    "%s: a key has %d to %d bytes: head -c 32 "
 			    "/dev/urandom >FILE makes one",
 			    path, SEAL_LEAST_FILE, SEAL_MOST_FILE);
-	else
+	else if (n >= 0)
 		hash_secret(bytes, (size_t)n, ret);
 	seal_forget(bytes, sizeof(bytes));
 	return r;

@@ -37,15 +37,6 @@ static int check_qualified(const void *object, struct err *err)
 		       s);
 }
 
-static int check_absolute(const void *object, struct err *err)
-{
-	const char *s = *(char *const *)object;
-
-	return s[0] == '/' ? 0
-			   : err_set(err, -EINVAL,
-				     "'%s' is not an absolute path", s);
-}
-
 static int check_pair(const void *object, struct err *err)
 {
 	const char *s = *(char *const *)object;
@@ -59,9 +50,9 @@ static int check_pair(const void *object, struct err *err)
 
 static const struct conf_field mount_fields[] = {
 	{ MOUNT("host", CONF_STRING, host), .required = true,
-	  .check = check_absolute },
+	  .check = conf_check_absolute },
 	{ MOUNT("container", CONF_STRING, container), .required = true,
-	  .check = check_absolute },
+	  .check = conf_check_absolute },
 	{ MOUNT("read_only", CONF_BOOL, read_only) },
 	{ 0 },
 };
@@ -75,11 +66,11 @@ static const struct conf_field kind_fields[] = {
 	  .max = NODE_MAX_GPUS },
 	{ KIND("resource", CONF_STRING, resource), .check = check_qualified },
 	{ KIND("server", CONF_STRING, server), .required = true,
-	  .check = check_absolute },
+	  .check = conf_check_absolute },
 	{ KIND("server_user", CONF_STRING, server_user) },
 	{ KIND("numa", CONF_LIST, numa), .item = CONF_UINT,
 	  .item_size = sizeof(uint64_t), .lone = true },
-	{ KIND("device", CONF_STRING, device), .check = check_absolute },
+	{ KIND("device", CONF_STRING, device), .check = conf_check_absolute },
 	{ KIND("cdi", CONF_STRING, cdi), .check = check_qualified },
 	{ KIND("env", CONF_LIST, env), .item = CONF_STRING,
 	  .item_size = sizeof(char *), .lone = true, .check = check_pair },

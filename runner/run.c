@@ -13,26 +13,97 @@
  *	runner/page	reports, plots, tables
  *	runner/dlio	workloads of DLIO, to import
  */
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "common/err.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/program/launcher.h"
 #include "common/replace.h"
 #include "common/text/wrap.h"
 #include "common/util.h"
+#include "common/word.h"
+#include "emu/profile/profile.h"
 #include "runner/dlio/dlio.h"
-#include "runner/run_check.h"
 #include "runner/result/run_compare.h"
 #include "runner/result/run_export.h"
+#include "runner/run_check.h"
 #include "runner/run_experiment.h"
 #include "runner/run_find.h"
 #include "runner/run_loop.h"
 #include "runner/run_merge.h"
-#include "runner/run_shipped.h"
 #include "runner/run_slurm.h"
 #include "runner/run_suite.h"
+
+/* The workloads that come with gpemu, by name: `demo` is workloads/demo.yaml in
+ * the source tree, or in {share}/gpemu. */
+
+#define SUFFIX ".yaml"
+
+/* Bytes of a name before ".yaml", if it ends so. */
+static size_t stem(const char *name)
+{
+	size_t n = strlen(name), suffix = strlen(SUFFIX);
+
+	return n > suffix && !strcmp(name + n - suffix, SUFFIX) ? n - suffix
+								: n;
+}
+
+static int is_workload(const struct dirent *e)
+{
+	return e->d_name[stem(e->d_name)] != 0;
+}
+
+static int unknown(const char *name, const char *folder, struct err *err)
+{
+	struct word_list words = WORD_LIST(name, stem(name));
+	struct dirent **v;
+	int n = scandir(folder, &v, is_workload, alphasort);
+
+	for (int i = 0; i < n; i++) {
+		v[i]->d_name[stem(v[i]->d_name)] = 0;
+		word_list_add(&words, v[i]->d_name);
+		free(v[i]);
+	}
+	if (n >= 0)
+		free(v);
+	/* the name of a file, and like none of ours */
+	if (name[stem(name)] && !*words.hint)
+		return err_set(err, -ENOENT, "%s: %s", name, strerror(ENOENT));
+	return err_set(err, -ENOENT,
+		       "%s: neither a file nor a shipped workload%s (known: "
+		       "%s)",
+		       name, words.hint, words.known);
+}
+
+/*
+ * The path of the workload that the user calls `name`: the file of that name;
+ * else the shipped one, with or without ".yaml". *ret is malloc'ed. -ENOENT:
+ * neither, with a text that names the nearest; -ENOMEM.
+ */
+static int shipped_find(const char *name, char **ret, struct err *err)
+{
+	_cleanup_free_ char *folder = NULL, *path = NULL;
+
+	/* what is no bare name is reported where it is opened */
+	if (strchr(name, '/') || access(name, F_OK) == 0 ||
+	    profile_beside_executable("../workloads",
+				      "../share/gpemu/workloads", &folder,
+				      NULL) < 0)
+		return (*ret = strdup(name)) ? 0 : -ENOMEM;
+	if (asprintf(&path, "%s/%.*s" SUFFIX, folder, (int)stem(name), name) <
+	    0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	if (access(path, F_OK) < 0)
+		return unknown(name, folder, err);
+	*ret = TAKE_PTR(path);
+	return 0;
+}
 
 /* arbitrary: folders to merge, or keys to override */
 enum { MOST_ARGS = 1000 };
@@ -48,8 +119,8 @@ static const struct conf_field fields[] = {
 	  .help = "also run the cells that other load disturbed" },
 	{ "jobs", CONF_UINT, AT(jobs), .short_opt = 'j', .arg = "N", .min = 1,
 	  .max = RUN_MAX_JOBS,
-	  .help = "number of concurrent cells; the workload must say "
-		  "independent (1)" },
+	  .help = "number of concurrent cells; the workload needs "
+		  "'independent: true' (1)" },
 	{ "shard", CONF_STRING, AT(shard_text), .arg = "I/N",
 	  .help = "run part I of N of the cells; 'merge' joins the parts" },
 	{ "slurm", CONF_UINT, AT(slurm), .arg = "N", .max = 100000,
@@ -66,13 +137,13 @@ static const struct conf_field fields[] = {
 	  .help = "override the workload; 0: keep its value" },
 	{ "network", CONF_STRING, AT(network),
 	  .arg = "auto|namespaces|loopback",
-	  .help = "between the nodes of a job with fs.peers: auto: network "
-		  "namespaces, or loopback addresses (auto: namespaces where "
-		  "permitted)" },
+	  .help = "network between the nodes of a job with 'fs.peers: auto' "
+		  "(default auto: namespaces where permitted, else loopback "
+		  "addresses)" },
 	{ "no_mount", CONF_BOOL, AT(no_mount),
 	  .help = "run on the plain folders, without gpemu-fs" },
 	{ "data_dir", CONF_STRING, AT(data_dir), .arg = "DIR",
-	  .help = "folder in which datasets are made and kept (default "
+	  .help = "folder for generated datasets (default "
 		  "$XDG_CACHE_HOME/gpemu, else ~/.cache/gpemu)" },
 	{ "bin_dir", CONF_STRING, AT(bin_dir), .arg = "DIR",
 	  .help = "folder of the other programs (default $GPEMU_BIN, else that "
@@ -82,7 +153,7 @@ static const struct conf_field fields[] = {
 	{ "metric", CONF_STRING, AT(metric), .arg = "NAME",
 	  .help = "compare: only this metric" },
 	{ "find_max_gpus", CONF_BOOL, AT(find_max_gpus),
-	  .help = "at each point, search the largest number of GPUs that the "
+	  .help = "at each point, find the largest number of GPUs that the "
 		  "storage keeps at the utilisation of --au" },
 	{ "au", CONF_DOUBLE, AT(au), .arg = "SHARE", .min = 0, .max = 1,
 	  .help = "--find-max-gpus: minimum accelerator utilisation (0.9)" },
@@ -122,10 +193,10 @@ static const struct cli_program program = {
 		   "workloads, run each and write one page on all. check: "
 		   "print what would run and the estimated time. compare: "
 		   "print the differences between two result folders. merge: "
-		   "join the result folders of shards in the folder of "
+		   "join the result folders of shards into the folder of "
 		   "--output. export: write the runs of a result folder as "
-		   "CSV. import: write a workload of DLIO or MLPerf Storage as "
-		   "one of gpemu-run, to stdout or the file of --output.",
+		   "CSV. import: convert a workload of DLIO or MLPerf Storage "
+		   "to one of gpemu-run, on stdout or in the file of --output.",
 	.notes = "NAME is a shipped workload, such as demo. KEY=VALUE "
 		 "overrides a key of the workload: repetitions=3, "
 		 "fs.storage=nvme, axes.fs.cache_size='[10%, 20%]'. "
@@ -274,7 +345,7 @@ static int import(const struct run_options *o, char **args)
 	else
 		code = dlio_parse(bytes, n, args[1], &d, &err);
 	if (code == 0 && d.n_notes)
-		log_warn("%s: not taken, or not as it is there:", args[1]);
+		log_warn("%s: left out or changed:", args[1]);
 	for (size_t i = 0; code == 0 && i < d.n_notes; i++)
 		log_warn("%s:%u:%u: %s", args[1], d.notes[i].line,
 			 d.notes[i].column, d.notes[i].text);
@@ -343,11 +414,11 @@ static int run_file(struct run_options *o, const char *path, bool check,
 	const char *refused = NULL;
 
 	if (o->find_max_gpus && (o->shard.n || o->slurm))
-		refused = "--find-max-gpus does not go with shards";
+		refused = "--find-max-gpus cannot be combined with shards";
 	else if (o->slurm && (o->shard.n || o->fresh))
-		refused = o->fresh ? "--slurm does not go with --fresh: a "
-				     "requeued shard would begin again"
-				   : "--slurm does not go with --shard";
+		refused = o->fresh ? "--slurm cannot be combined with --fresh: "
+				     "a requeued shard would start over"
+				   : "--slurm cannot be combined with --shard";
 	else if (o->slurm_options && !o->slurm)
 		refused = "--slurm-options is only valid with --slurm";
 	else if (!suite_is(path))

@@ -9,7 +9,8 @@
 #include "common/util.h"
 #include "runner/run/run_dataset.h"
 #include "runner/cell/run_estimate.h"
-#include "runner/spec/run_expect.h"
+#include "runner/cell/run_machine.h"
+#include "runner/spec/run_evidence.h"
 #include "runner/run_loop.h"
 #include "runner/page/run_rules.h"
 
@@ -40,9 +41,10 @@ static void print_jobs(const struct cell *cell, bool mounted, FILE *f)
 
 		fprintf(f, "job         %s: %s%s %s", j->name,
 			cell_is_exec(j) ? "a program" : "gpemu-train",
-			simulated ? " --simulate, without mounts, of"
-			: mounted ? " on mount"
-				  : " on the plain folder of",
+			simulated	   ? " --simulate, without mounts, of"
+			: mounted	   ? " on mount"
+			: cell->store_only ? " on the object store with"
+					   : " on the plain folder of",
 			cell->mounts[j->mount].name);
 		if (j->start_ns)
 			fprintf(f, ", starts after %s",
@@ -111,16 +113,30 @@ static int print_order(const struct runner *r, const size_t *todo, size_t n,
 }
 
 /* Cells without an estimate, on a line of their own. */
-static void print_rest(size_t n, const char *why, bool first, FILE *f)
+static void print_rest(size_t n, const char *why, const char *more, bool first,
+		       FILE *f)
 {
 	if (n)
-		fprintf(f, "%s%zu cell%s %s\n", first ? "" : "            ", n,
-			n == 1 ? "" : "s", why);
+		fprintf(f, "%s%zu cell%s %s%s\n", first ? "" : "            ",
+			n, n == 1 ? "" : "s", why, more);
+}
+
+static void print_left_out(const json_t *left_out, FILE *f)
+{
+	const char *what, *before = "            left out: ";
+	json_t *value;
+
+	json_object_foreach ((json_t *)left_out, what, value) {
+		fprintf(f, "%s%s", before, what);
+		before = ", ";
+	}
+	if (json_object_size(left_out))
+		fputc('\n', f);
 }
 
 static void print_estimate(const struct estimate *e, FILE *f)
 {
-	size_t n = e->n_measured + e->n_modelled;
+	size_t n = e->n_measured + e->n_simulated + e->n_mean;
 	char text[UNITS_TEXT];
 
 	fputs("time        ", f);
@@ -131,19 +147,18 @@ static void print_estimate(const struct estimate *e, FILE *f)
 			units_human_duration(e->seconds * NS_PER_S, text), n);
 	if (e->n_measured)
 		fprintf(f, ", %zu of them from earlier runs", e->n_measured);
-	if (e->n_modelled)
-		fprintf(f,
-			", %zu from the profiles (without transforms on real "
-			"CPUs)",
-			e->n_modelled);
+	if (e->n_simulated)
+		fprintf(f, ", %zu simulated", e->n_simulated);
+	if (e->n_mean)
+		fprintf(f, ", %zu as the mean of these", e->n_mean);
 	if (n)
 		fputc('\n', f);
-	print_rest(e->n_simulated,
+	print_left_out(e->left_out, f);
+	print_rest(e->n_itself,
 		   "simulated, in the time of the computation: not estimated",
-		   !n, f);
-	print_rest(e->n_unknown,
-		   "without an estimate: a program or dataset has no profile",
-		   !n && !e->n_simulated, f);
+		   "", !n, f);
+	print_rest(e->n_unknown, "without an estimate: ", e->why.text,
+		   !n && !e->n_itself, f);
 }
 
 int check_print(struct runner *r, FILE *f, struct err *err)
@@ -151,7 +166,7 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 	const struct workload *w = r->w;
 	_cleanup_free_ size_t *todo = NULL;
 	size_t n = 0, n_mine;
-	struct estimate e;
+	struct estimate e = { 0 };
 	struct rules rules;
 	struct cell cell;
 	int code = workload_cell(w, 0, r->mounted, &cell);
@@ -162,6 +177,13 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 	code = dataset_each(r, print_dataset, f, err);
 	if (cell.gpud)
 		fputs("gpud        the jobs share the GPUs of gpemu-gpud\n", f);
+	if (cell.s3)
+		fprintf(f,
+			"s3          gpemu-s3 serves the dataset of mount %s "
+			"as "
+			"bucket %s\n",
+			cell.mounts[0].name,
+			config_text(w, cell.s3, "s3", "bucket"));
 	if (w->base.prepd)
 		fputs("prepd       jobs with loader: service take the batches "
 		      "of gpemu-prepd\n",
@@ -179,8 +201,10 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 		code = loop_list(r, LOOP_NEW, &todo, &n);
 	if (code == 0)
 		code = estimate_run(r, todo, n, &e, err);
-	if (code < 0)
+	if (code < 0) {
+		estimate_fini(&e);
 		return code;
+	}
 	n_mine = shard_n_cells(&r->shard, w);
 	if (r->shard.n)
 		fprintf(f, "shard       %zu of %zu: %zu of these cells\n",
@@ -189,9 +213,8 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 		n_mine, r->out);
 	code = print_order(r, todo, n, f);
 	print_estimate(&e, f);
-	if (code == 0)
-		code = rules_expected(&rules, r);
-	if (code == 0)
-		rules_print(&rules, r, f);
+	rules_expected(&rules, r, e.records);
+	rules_print(&rules, r, f);
+	estimate_fini(&e);
 	return code;
 }

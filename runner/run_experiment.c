@@ -44,8 +44,8 @@ static int check_axes(const struct workload *w, const struct err *why,
 			return err_set(
 				err, -ENODEV,
 				"cannot mount here (%s), and the axis %s "
-				"varies the mount: run where /dev/fuse is, or "
-				"give --no-mount for the plain folder, on "
+				"varies the mount: run where /dev/fuse exists, "
+				"or give --no-mount for the plain folder, on "
 				"which this axis has no effect",
 				why->text, w->axes[i].name);
 	return 0;
@@ -372,7 +372,7 @@ int experiment_open(struct experiment *e, const char *path, const char *out,
 	code = load(path, o, &e->w, err);
 	if (code == 0)
 		code = runner_init(&e->r, &e->w, o->bin_dir, out, err);
-	e->r.mounted = !o->no_mount;
+	e->r.mounted = !o->no_mount && !workload_is_store_only(&e->w);
 	e->r.shard = o->shard;
 	if (code == 0 && o->network)
 		code = network_parse(o->network, &e->r.network, err);

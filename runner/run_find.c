@@ -8,16 +8,354 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/replace.h"
+#include "common/text/columns.h"
+#include "common/text/wrap.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "common/version.h"
 #include "emu/gpu/gpus.h"
 #include "runner/cell/run_cell.h"
+#include "runner/page/run_html.h"
+#include "runner/page/run_plot.h"
+#include "runner/result/run_origins.h"
+#include "runner/run/run_host.h"
 #include "runner/run/run_lock.h"
 #include "runner/run_again.h"
-#include "runner/run_find_page.h"
+#include "runner/run_experiment.h"
 #include "runner/spec/run_metric.h"
-#include "runner/result/run_origins.h"
+
+/* The results of --find-max-gpus: JSON, table, plot and page. */
+
+#define PLOT "find-max"
+
+/* --- JSON ------------------------------------------------------------- */
+
+/* The median of `key` over the tries with `gpus`; their number in *ret_n. */
+static double median_of(const json_t *tries, uint64_t gpus, const char *key,
+			size_t *ret_n)
+{
+	_cleanup_free_ double *v =
+		calloc(json_array_size(tries) + 1, sizeof(*v));
+	const json_t *one;
+	size_t i;
+
+	*ret_n = 0;
+	json_array_foreach ((json_t *)tries, i, one)
+		if (v && (uint64_t)json_integer_value(
+				 json_object_get(one, "gpus")) == gpus)
+			v[(*ret_n)++] =
+				json_number_value(json_object_get(one, key));
+	return stats_spread(v, *ret_n).median;
+}
+
+static json_t *number(const json_t *tries, uint64_t gpus, const char *key)
+{
+	size_t n;
+	double v = median_of(tries, gpus, key, &n);
+
+	return n ? json_real(v) : json_null();
+}
+
+static json_t *by_gpus(const json_t *tries)
+{
+	json_t *j = json_array();
+	const json_t *one;
+	uint64_t largest = 0;
+	size_t i, n;
+
+	json_array_foreach ((json_t *)tries, i, one)
+		largest = MAX(largest, (uint64_t)json_integer_value(
+					       json_object_get(one, "gpus")));
+	for (uint64_t gpus = 1; gpus <= largest; gpus++) {
+		double au = median_of(tries, gpus, "au", &n);
+
+		if (n)
+			json_array_append_new(
+				j,
+				json_pack("{s:I, s:f, s:o, s:I}", "gpus",
+					  (json_int_t)gpus, "au", au,
+					  "samples_per_s",
+					  number(tries, gpus, "samples_per_s"),
+					  "n", (json_int_t)n));
+	}
+	return j;
+}
+
+/*
+ * A point: {axes{}, label, max_gpus, au, au_above, samples_per_s, runs,
+ * by_gpus: [{gpus, au, samples_per_s, n}], tries, error}. AU are medians in
+ * percent; au_above, with one more GPU, is null if not tried. With an `error`
+ * max_gpus is null.
+ */
+static json_t *find_point_json(const struct workload *w, size_t point,
+			       const json_t *tries, uint64_t most,
+			       const char *error)
+{
+	json_t *axes = json_object();
+	char label[90];
+
+	workload_label(w, point, label, sizeof(label));
+	for (size_t i = 0; i < w->n_axes; i++)
+		json_object_set_new(
+			axes, w->axes[i].name,
+			json_string(workload_at(w, point, i)->label));
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:O, s:o?}",
+			 "axes", axes, "label", label, "max_gpus",
+			 error ? json_null() : json_integer((json_int_t)most),
+			 "au", number(tries, most, "au"), "au_above",
+			 number(tries, most + 1, "au"), "samples_per_s",
+			 number(tries, most, "samples_per_s"), "runs",
+			 (json_int_t)json_array_size(tries), "by_gpus",
+			 by_gpus(tries), "tries", tries, "error",
+			 json_bytes(error));
+}
+
+/* {gpemu, workload, question, file, au, time_scale, seed, profiles, host,
+ * points, runs}; NULL: no memory. */
+static json_t *find_json(const struct runner *r, double au, json_t *points,
+			 json_t *origins)
+{
+	const struct workload *w = r->w;
+
+	return json_pack("{s:{s:s}, s:s, s:s, s:o, s:b, s:f, s:f, s:I, s:O?, "
+			 "s:o, s:O, s:O}",
+			 "gpemu", "version", GPEMU_VERSION, "workload", w->name,
+			 "question", w->question, "file", json_bytes(w->path),
+			 "mounted", r->mounted, "au", au, "time_scale",
+			 w->time_scale, "seed", (json_int_t)w->seed, "profiles",
+			 w->profiles, "host", host_about(), "points", points,
+			 "runs", origins);
+}
+
+/* --- table ------------------------------------------------------------ */
+
+static void value(const json_t *point, const char *key, char *buf, size_t n)
+{
+	const json_t *v = json_object_get(point, key);
+
+	if (json_is_integer(v))
+		snprintf(buf, n, "%" JSON_INTEGER_FORMAT,
+			 json_integer_value(v));
+	else if (json_is_real(v))
+		result_number(buf, n, json_real_value(v));
+	else
+		snprintf(buf, n, "-");
+}
+
+static const struct {
+	const char *key, *title, *unit;
+} columns[] = {
+	{ "max_gpus", "most GPUs", "" },
+	{ "au", "AU", "%" },
+	{ "au_above", "AU of one more", "%" },
+	{ "samples_per_s", "throughput", "samples/s" },
+	{ "runs", "runs", "" },
+};
+
+static void print_columns(const json_t *found, size_t width, FILE *f)
+{
+	const json_t *points = json_object_get(found, "points"), *point;
+	struct columns t;
+	size_t i;
+
+	if (columns_init(&t, json_array_size(points) + 1,
+			 ARRAY_SIZE(columns) + 1) < 0)
+		return;
+	t.words = 1;
+	for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
+		snprintf(columns_at(&t, 0, c + 1), COLUMNS_TEXT, "%s",
+			 columns[c].title);
+	json_array_foreach ((json_t *)points, i, point) {
+		snprintf(columns_at(&t, i + 1, 0), COLUMNS_TEXT, "%s",
+			 json_string_value(json_object_get(point, "label")));
+		for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
+			value(point, columns[c].key,
+			      columns_at(&t, i + 1, c + 1), COLUMNS_TEXT);
+	}
+	columns_print(&t, width, f);
+	columns_fini(&t);
+}
+
+static void print_table(const json_t *found, size_t width, FILE *f)
+{
+	fprintf(f, "%s: %s\n\n",
+		json_string_value(json_object_get(found, "workload")),
+		json_string_value(json_object_get(found, "question")));
+	print_columns(found, width, f);
+	fprintf(f,
+		"\nLargest number of GPUs that this storage keeps at %.3g %% "
+		"utilisation; medians of several runs at the boundary.\n",
+		100 * json_number_value(json_object_get(found, "au")));
+	origins_print(json_object_get(found, "runs"), f);
+}
+
+/* --- plot ------------------------------------------------------------- */
+
+static void plot_files(const json_t *found, FILE *data, FILE *script)
+{
+	double wanted = 100 * json_number_value(json_object_get(found, "au"));
+	const json_t *point, *at;
+	size_t i, k;
+
+	fprintf(script,
+		"set encoding utf8\nset xlabel 'GPUs'\nset ylabel 'AU (%%)'\n"
+		"set border 3 lw 1 lc rgb '#404040'\n"
+		"set tics nomirror out scale 0.6\nset xtics 1\n"
+		"set grid noxtics ytics lt 1 lw 0.7 lc rgb '#dcdcdc'\n"
+		"set yrange [0:105]\nset offsets 0.3, 0.3, 0, 0\n"
+		"set key outside right center vertical Left reverse\n"
+		"set terminal svg noenhanced size 640,420 dynamic font "
+		"'Helvetica,13' background rgb 'white'\n"
+		"set output '" PLOT ".svg'\n"
+		"plot %.9g with lines dt 2 lc rgb '#707070' title "
+		"'wanted'",
+		wanted);
+	json_array_foreach (json_object_get(found, "points"), i, point) {
+		if (!json_array_size(json_object_get(point, "by_gpus")))
+			continue;
+		fputs(", \\\n     ", script);
+		plot_series(script, PLOT ".dat", i,
+			    json_string_value(json_object_get(point, "label")));
+		json_array_foreach (json_object_get(point, "by_gpus"), k, at)
+			fprintf(data, "%" JSON_INTEGER_FORMAT " %.9g\n",
+				json_integer_value(json_object_get(at, "gpus")),
+				json_number_value(json_object_get(at, "au")));
+		fputs("\n\n", data);
+	}
+	fputs("\nunset output\n", script);
+}
+
+static int draw(struct runner *r, const json_t *found, struct err *err)
+{
+	FILE *d = NULL, *s = NULL;
+	int code = plot_open(r, PLOT, &d, &s, err);
+
+	if (code == 0)
+		plot_files(found, d, s);
+	if (d && fclose(d))
+		code = -errno;
+	if (s && fclose(s))
+		code = -errno;
+	return code < 0 ? err_set(err, code, "plot " PLOT ": %s",
+				  strerror(-code))
+			: plot_gnuplot(PLOT, r, err);
+}
+
+/* --- page ------------------------------------------------------------- */
+
+static void html_table(const json_t *found, FILE *f)
+{
+	const json_t *point;
+	char text[32];
+	size_t i;
+
+	fputs("<div class=\"wide\"><table>\n<thead><tr><th>Point</th>", f);
+	for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
+		fprintf(f, "<th class=\"n\">%s<small>%s</small></th>",
+			columns[c].title, columns[c].unit);
+	fputs("</tr></thead>\n<tbody>\n", f);
+	json_array_foreach (json_object_get(found, "points"), i, point) {
+		const char *error =
+			json_string_value(json_object_get(point, "error"));
+
+		fputs("<tr><td>", f);
+		html_text(f,
+			  json_string_value(json_object_get(point, "label")));
+		if (error) {
+			fputs("<br>", f);
+			html_badge(f, "fail", error);
+		}
+		fputs("</td>", f);
+		for (size_t c = 0; c < ARRAY_SIZE(columns); c++) {
+			value(point, columns[c].key, text, sizeof(text));
+			fprintf(f, "<td class=\"n\">%s</td>", text);
+		}
+		fputs("</tr>\n", f);
+	}
+	fputs("</tbody>\n</table></div>\n", f);
+}
+
+static void html_page(const struct runner *r, const json_t *found, FILE *f)
+{
+	_cleanup_free_ char *svg = runner_path(r, "plots", PLOT, "svg");
+	const struct workload *w = r->w;
+	char title[200];
+
+	snprintf(title, sizeof(title),
+		 "How many GPUs does this storage keep at %.3g %%?",
+		 100 * json_number_value(json_object_get(found, "au")));
+	html_head(f, w->name, title);
+	html_text(f, w->question);
+	fputs("</p>\n</header>\n<main>\n", f);
+	html_table(found, f);
+	fputs("<figure>\n", f);
+	if (!svg || html_svg(f, svg, "find", "AU over the number of GPUs") < 0)
+		fputs("The plot was not drawn.", f);
+	fputs("</figure>\n<h2>Provenance</h2>\n<dl>\n<dt>file</dt><dd>", f);
+	html_text(f, w->path);
+	fputs("</dd>\n<dt>runs</dt><dd>", f);
+	html_json(f, json_object_get(found, "runs"));
+	fputs("</dd>\n<dt>profiles</dt><dd>", f);
+	html_json(f, json_object_get(found, "profiles"));
+	fprintf(f,
+		"</dd>\n<dt>time scale</dt><dd>%.9g wall seconds per emulated "
+		"second</dd>\n</dl>\n</main>\n</body>\n</html>\n",
+		w->time_scale);
+}
+
+/* --- all -------------------------------------------------------------- */
+
+static int write_file(const struct runner *r, const char *name,
+		      const json_t *found, bool html, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	struct replace file;
+	FILE *f;
+	int code;
+
+	if (asprintf(&path, "%s/%s", r->out, name) < 0)
+		return -ENOMEM;
+	code = replace_begin_stream(&file, path, &f);
+	if (code == 0) {
+		if (html)
+			html_page(r, found, f);
+		else
+			print_table(found, 0, f);
+		code = replace_end_stream(&file, f);
+	}
+	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
+			: 0;
+}
+
+/* The table (also on stdout unless quiet), the plot, the page, the JSON. */
+static int find_report(struct runner *r, const struct run_options *o,
+		       const json_t *found, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	struct err why = { 0 };
+	struct wrap w;
+	int code;
+
+	if (asprintf(&path, "%s/find-max.json", r->out) < 0)
+		return -ENOMEM;
+	code = json_replace(found, path, err);
+	if (code == 0)
+		code = write_file(r, "find-max.txt", found, false, err);
+	if (code == 0 && draw(r, found, &why) < 0)
+		log_warn("%s", why.text);
+	if (code == 0)
+		code = write_file(r, "find-max.html", found, true, err);
+	if (code < 0 || o->quiet)
+		return code;
+	if (wrap_begin(&w, stdout) < 0)
+		return -ENOMEM;
+	print_table(found, w.width, w.f);
+	wrap_end(&w);
+	printf("\npage      %s/find-max.html\n", r->out);
+	return 0;
+}
 
 /* Minimum number of steps for a rate; the first one is not counted. arbitrary:
  * two steps besides the first. */

@@ -72,7 +72,7 @@ int suite_parse(const char *bytes, size_t n, const char *path,
 	return r == 0 ? finish(ret, err) : r;
 }
 
-int suite_load(const char *path, struct suite *ret, struct err *err)
+static int suite_load(const char *path, struct suite *ret, struct err *err)
 {
 	int r;
 
@@ -95,19 +95,6 @@ void suite_free(struct suite *s)
 }
 
 /* --- the workloads ---------------------------------------------------- */
-
-/* A file name of the list, relative to the list. */
-static char *beside(const struct suite *s, const char *file)
-{
-	_cleanup_free_ char *copy = strdup(s->path);
-	char *path;
-
-	if (file[0] == '/')
-		return strdup(file);
-	return copy && asprintf(&path, "%s/%s", dirname(copy), file) >= 0
-		       ? path
-		       : NULL;
-}
 
 /* Two that share a name would share a folder. */
 static int check_names(const struct suite *s, const struct suite_part *parts,
@@ -137,7 +124,7 @@ static int open_part(const struct suite *s, struct suite_part *parts, size_t i,
 	struct err why = { 0 };
 	int code;
 
-	p->path = beside(s, file);
+	p->path = util_beside(s->path, file);
 	if (!p->path)
 		return -ENOMEM;
 	if (access(p->path, R_OK) < 0)
@@ -290,15 +277,16 @@ static int check_part(struct suite_part *p, double *ret_s, struct err *err)
 	code = loop_list(r, LOOP_NEW, &todo, &n);
 	if (code == 0)
 		code = estimate_run(r, todo, n, &e, err);
+	estimate_fini(&e);
 	if (code < 0)
 		return code;
 	*ret_s += e.seconds;
 	printf("%-22s %7zu %7zu %10s", r->w->name, workload_n_cells(r->w), n,
-	       e.n_unknown + e.n_simulated < n
+	       e.n_unknown + e.n_itself < n
 		       ? units_human_duration(e.seconds * NS_PER_S, text)
 		       : "-");
-	if (e.n_simulated)
-		printf("  plus %zu simulated", e.n_simulated);
+	if (e.n_itself)
+		printf("  plus %zu simulated", e.n_itself);
 	if (e.n_unknown)
 		printf("  plus %zu without an estimate", e.n_unknown);
 	fputc('\n', stdout);

@@ -47,7 +47,6 @@ bool suite_is(const char *path);
  */
 int suite_parse(const char *bytes, size_t n, const char *path,
 		struct suite *ret, struct err *err);
-int suite_load(const char *path, struct suite *ret, struct err *err);
 void suite_free(struct suite *s);
 /* All keys of such a file, as conf_print_keys does. */
 void suite_print_keys(FILE *f);

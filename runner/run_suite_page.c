@@ -13,13 +13,6 @@
 #include "runner/result/run_origins.h"
 #include "runner/run_suite.h"
 
-static const char *text_of(const json_t *j, const char *key)
-{
-	const char *s = json_string_value(json_object_get(j, key));
-
-	return s ? s : "";
-}
-
 /* --- sums ------------------------------------------------------------- */
 
 struct suite_total suite_sum(const struct suite *s,
@@ -101,18 +94,19 @@ static void column(FILE *f, const char *text, int width)
 /* For a terminal that is too narrow for columns. */
 static void print_narrow(const json_t *row, const char *verdict, FILE *f)
 {
-	const char *interval = text_of(row, "interval");
+	const char *interval = json_get_text(row, "interval");
 
 	fprintf(f,
 		"  %s\n      %s, %s: published or expected %s, ours %s%s%s\n",
-		text_of(row, "check"), verdict, text_of(row, "kind"),
-		text_of(row, "published"), text_of(row, "ours"),
-		*interval ? ", 95 % interval " : "", interval);
+		json_get_text(row, "check"), verdict,
+		json_get_text(row, "kind"), json_get_text(row, "published"),
+		json_get_text(row, "ours"), *interval ? ", 95 % interval " : "",
+		interval);
 }
 
 static void print_row(const json_t *row, size_t width, FILE *f)
 {
-	const char *note = text_of(row, "note");
+	const char *note = json_get_text(row, "note");
 	enum verdict_state state;
 	enum evidence_kind kind;
 	const char *verdict = score_parse(row, &kind, &state) < 0
@@ -126,11 +120,11 @@ static void print_row(const json_t *row, size_t width, FILE *f)
 		return;
 	}
 	fputs("  ", f);
-	column(f, text_of(row, "check"), CHECK_WIDTH);
-	column(f, text_of(row, "kind"), KIND_WIDTH);
-	column(f, text_of(row, "published"), VALUE_WIDTH);
-	column(f, text_of(row, "ours"), VALUE_WIDTH);
-	column(f, text_of(row, "interval"), VALUE_WIDTH);
+	column(f, json_get_text(row, "check"), CHECK_WIDTH);
+	column(f, json_get_text(row, "kind"), KIND_WIDTH);
+	column(f, json_get_text(row, "published"), VALUE_WIDTH);
+	column(f, json_get_text(row, "ours"), VALUE_WIDTH);
+	column(f, json_get_text(row, "interval"), VALUE_WIDTH);
 	fprintf(f, "%s%s%s\n", verdict, note[0] ? ": " : "", note);
 }
 
@@ -233,18 +227,18 @@ static void html_row(const json_t *row, FILE *f)
 	enum evidence_kind kind;
 
 	fputs("<tr><td>", f);
-	html_text(f, text_of(row, "check"));
-	html_note(f, "Doubtful: ", text_of(row, "doubt"));
+	html_text(f, json_get_text(row, "check"));
+	html_note(f, "Doubtful: ", json_get_text(row, "doubt"));
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		fprintf(f, "</td><td class=\"%c\">", keys[i][0]);
-		html_text(f, text_of(row, keys[i]));
+		html_text(f, json_get_text(row, keys[i]));
 	}
 	fputs("</td><td>", f);
 	if (score_parse(row, &kind, &state) < 0)
 		html_badge(f, "none", "shown");
 	else
 		html_verdict(f, kind, state);
-	html_note(f, "", text_of(row, "note"));
+	html_note(f, "", json_get_text(row, "note"));
 	fputs("</td></tr>\n", f);
 }
 

@@ -2,25 +2,20 @@
 /* The verdicts of a summary, a row for each check. */
 #include <string.h>
 
+#include "common/json.h"
 #include "common/util.h"
 #include "runner/result/run_result.h"
 #include "runner/result/run_score.h"
 #include "runner/run_suite.h"
 
-static const char *text_of(const json_t *j, const char *key)
-{
-	const char *s = json_string_value(json_object_get(j, key));
-
-	return s ? s : "";
-}
-
 /* Do the `n` verdicts from `i` on say the same under `key`? */
 static bool is_same(const json_t *verdicts, size_t i, size_t n, const char *key)
 {
-	const char *first = text_of(json_array_get(verdicts, i), key);
+	const char *first = json_get_text(json_array_get(verdicts, i), key);
 
 	for (size_t k = i + 1; k < i + n; k++)
-		if (strcmp(first, text_of(json_array_get(verdicts, k), key)))
+		if (strcmp(first,
+			   json_get_text(json_array_get(verdicts, k), key)))
 			return false;
 	return true;
 }
@@ -38,7 +33,8 @@ static char *join(const json_t *verdicts, size_t i, size_t n, const char *key,
 
 	for (size_t k = i; f && k < (single ? i + 1 : i + n); k++) {
 		const json_t *one = json_array_get(verdicts, k);
-		const char *at = text_of(one, "at"), *value = text_of(one, key);
+		const char *at = json_get_text(one, "at"),
+			   *value = json_get_text(one, key);
 
 		if (!value[0])
 			continue;
@@ -60,8 +56,8 @@ static enum verdict_state worst(const json_t *verdicts, size_t i, size_t n)
 
 	for (size_t s = 0; s < ARRAY_SIZE(order); s++)
 		for (size_t k = i; k < i + n; k++)
-			if (!strcmp(text_of(json_array_get(verdicts, k),
-					    "verdict"),
+			if (!strcmp(json_get_text(json_array_get(verdicts, k),
+						  "verdict"),
 				    verdict_state_name(order[s])))
 				return order[s];
 	return VERDICT_PASS;
@@ -80,9 +76,9 @@ static json_t *verdict_row(const json_t *verdicts, size_t i, size_t n)
 	if (!wanted || !ours || !range || !note)
 		return NULL;
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "check",
-			 text_of(first, "check"), "kind",
-			 text_of(first, "kind"), "published", wanted, "ours",
-			 ours, "interval",
+			 json_get_text(first, "check"), "kind",
+			 json_get_text(first, "kind"), "published", wanted,
+			 "ours", ours, "interval",
 			 range[0] ? range
 			 : single ? "one run"
 				  : "",
@@ -108,10 +104,11 @@ static json_t *shown_row(const json_t *p)
 		result_number(
 			number, sizeof(number),
 			json_number_value(json_object_get(v, "published")));
-		fprintf(to_theirs, "%s%s: %s", i ? "; " : "", text_of(v, "at"),
-			number);
+		fprintf(to_theirs, "%s%s: %s", i ? "; " : "",
+			json_get_text(v, "at"), number);
 		result_number(number, sizeof(number), json_number_value(mine));
-		fprintf(to_ours, "%s%s: %s", i ? "; " : "", text_of(v, "at"),
+		fprintf(to_ours, "%s%s: %s", i ? "; " : "",
+			json_get_text(v, "at"),
 			json_is_number(mine) ? number : "-");
 	}
 	if (to_theirs)
@@ -119,13 +116,13 @@ static json_t *shown_row(const json_t *p)
 	if (to_ours)
 		fclose(to_ours);
 	if (!theirs || !ours ||
-	    asprintf(&check, "%s (%s)", text_of(p, "metric"),
-		     text_of(p, "name")) < 0)
+	    asprintf(&check, "%s (%s)", json_get_text(p, "metric"),
+		     json_get_text(p, "name")) < 0)
 		return NULL;
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "check",
 			 check, "kind", "", "published", theirs, "ours", ours,
 			 "interval", "", "verdict", "shown", "note", "",
-			 "doubt", text_of(p, "doubt"));
+			 "doubt", json_get_text(p, "doubt"));
 }
 
 /* A check of published values shows the doubts about them. */
@@ -136,14 +133,15 @@ static void add_doubts(json_t *row, const json_t *published)
 	size_t i;
 
 	json_array_foreach (published, i, p) {
-		const char *check = text_of(row, "check");
+		const char *check = json_get_text(row, "check");
 
 		snprintf(tail, sizeof(tail), " as published (%s)",
-			 text_of(p, "name"));
+			 json_get_text(p, "name"));
 		if (strlen(check) > strlen(tail) &&
 		    !strcmp(check + strlen(check) - strlen(tail), tail))
-			json_object_set_new(row, "doubt",
-					    json_string(text_of(p, "doubt")));
+			json_object_set_new(
+				row, "doubt",
+				json_string(json_get_text(p, "doubt")));
 	}
 }
 

@@ -15,35 +15,35 @@ struct chart_options {
 /* For `check` of a field. */
 int charts_check_file(const void *object, struct err *err);
 
-#define CHART_FIELDS(type, member)                                            \
-	{ "plot",                                                             \
-	  CONF_STRING,                                                        \
-	  offsetof(type, member.plot),                                        \
-	  .check = charts_check_file,                                         \
-	  .arg = "FILE.svg|FILE.png|FILE.pdf",                                \
-	  .cli_only = true,                                                   \
-	  .help = "plot completion times and the use of GPUs (needs "         \
-		  "gnuplot)" },                                               \
-		{ "gantt",                                                    \
-		  CONF_STRING,                                                \
-		  offsetof(type, member.gantt),                               \
-		  .check = charts_check_file,                                 \
-		  .arg = "FILE.svg|FILE.png|FILE.pdf",                        \
-		  .cli_only = true,                                           \
-		  .help = "draw which job had which GPU when (needs "         \
-			  "gnuplot)" },                                       \
-		{ "timeline",                                                 \
-		  CONF_STRING,                                                \
-		  offsetof(type, member.timeline),                            \
-		  .arg = "FILE",                                              \
-		  .cli_only = true,                                           \
-		  .help = "write the same for Perfetto or Chrome's "          \
-			  "about:tracing" },                                  \
-	{                                                                     \
-		"by", CONF_STRING, offsetof(type, member.by),                 \
-			.arg = "user|class[,...]", .cli_only = true,          \
-			.help = "also print a table for each user, for each " \
-				"class"                                       \
+#define CHART_FIELDS(type, member)                                       \
+	{ "plot",                                                        \
+	  CONF_STRING,                                                   \
+	  offsetof(type, member.plot),                                   \
+	  .check = charts_check_file,                                    \
+	  .arg = "FILE.svg|FILE.png|FILE.pdf",                           \
+	  .cli_only = true,                                              \
+	  .help = "plot completion times and the use of GPUs (needs "    \
+		  "gnuplot)" },                                          \
+		{ "gantt",                                               \
+		  CONF_STRING,                                           \
+		  offsetof(type, member.gantt),                          \
+		  .check = charts_check_file,                            \
+		  .arg = "FILE.svg|FILE.png|FILE.pdf",                   \
+		  .cli_only = true,                                      \
+		  .help = "draw a Gantt chart of jobs on GPUs (needs "   \
+			  "gnuplot)" },                                  \
+		{ "timeline",                                            \
+		  CONF_STRING,                                           \
+		  offsetof(type, member.timeline),                       \
+		  .arg = "FILE",                                         \
+		  .cli_only = true,                                      \
+		  .help = "write the schedule for Perfetto or Chrome's " \
+			  "about:tracing" },                             \
+	{                                                                \
+		"by", CONF_STRING, offsetof(type, member.by),            \
+			.arg = "user|class[,...]", .cli_only = true,     \
+			.help = "also print a table for each user or "   \
+				"class"                                  \
 	}
 
 /* Of the words of --by. -EINVAL with a text. */

@@ -105,18 +105,18 @@ struct driver_options {
 
 /* Of simulate and run, behind those of policies; the longest round is that of
  * the times of a trace. */
-#define DRIVER_FIELDS(type)                                                 \
-	{ "round",                                                          \
-	  CONF_DURATION,                                                    \
-	  offsetof(type, d.round_ns),                                       \
-	  .max = WORKLOAD_SECONDS_MAX * NS_PER_S,                           \
-	  .arg = "DURATION",                                                \
-	  .help = "decide at multiples of it; default: 0, at each arrival " \
-		  "and completion" },                                       \
-		{ "per_job", CONF_BOOL, offsetof(type, d.per_job),          \
-		  .help = "record the times of each job" },                 \
-		CHART_FIELDS(type, d.charts),                               \
-		PROGRESS_FIELD(type, d.progress),                           \
+#define DRIVER_FIELDS(type)                                         \
+	{ "round",                                                  \
+	  CONF_DURATION,                                            \
+	  offsetof(type, d.round_ns),                               \
+	  .max = WORKLOAD_SECONDS_MAX * NS_PER_S,                   \
+	  .arg = "DURATION",                                        \
+	  .help = "decide every DURATION; 0 (default): at arrival " \
+		  "and completion" },                               \
+		{ "per_job", CONF_BOOL, offsetof(type, d.per_job),  \
+		  .help = "record the times of each job" },         \
+		CHART_FIELDS(type, d.charts),                       \
+		PROGRESS_FIELD(type, d.progress),                   \
 		CLI_COMMON_FIELDS(type, d.common)
 
 /* `settle` of their programs. */

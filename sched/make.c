@@ -57,7 +57,7 @@ static const struct conf_field fields[] = {
 	{ "per_hour", CONF_DOUBLE, offsetof(struct options, per_hour),
 	  .arg = "N", .max = 1e9,
 	  .help = "mean number of arrivals in an hour, a Poisson process "
-		  "(default: 0, all jobs are there at the start)" },
+		  "(default: 0, all jobs arrive at the start)" },
 	{ "median", CONF_DURATION, offsetof(struct options, median_ns),
 	  .arg = "DURATION", .min = 1, .max = 1e18,
 	  .help = "median of the work of a job, log-normal (default: 1h)" },
@@ -76,8 +76,8 @@ static const struct conf_field fields[] = {
 	  .min = 1, .max = 100000, .help = "number of users (default: 1)" },
 	{ "slowdown", CONF_STRING, offsetof(struct options, slowdown),
 	  .check = check_slowdown, .arg = "X:WEIGHT,...",
-	  .help = "jobs also run without a GPU, so many times longer "
-		  "(default: they need one)" },
+	  .help = "jobs also run without a GPU, X times longer (default: they "
+		  "need one)" },
 	CLI_COMMON_FIELDS(struct options, common),
 	{ 0 },
 };

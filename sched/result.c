@@ -13,13 +13,6 @@ static double completion_s(const struct job *job)
 	return (double)job_jct(job) / NS_PER_S;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 double result_quantile(const double *v, size_t n, double q)
 {
 	size_t rank = (size_t)ceil(q * (double)n);
@@ -33,7 +26,7 @@ static struct summary summarise(double *v, size_t n)
 
 	if (!n)
 		return s;
-	qsort(v, n, sizeof(*v), compare);
+	qsort(v, n, sizeof(*v), util_compare_double);
 	for (size_t i = 0; i < n; i++)
 		s.mean_s += v[i] / (double)n;
 	s.p50_s = result_quantile(v, n, .5);

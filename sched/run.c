@@ -41,15 +41,15 @@ static const struct conf_field fields[] = {
 	INPUT_CLUSTER_FIELDS(struct options, d.input),
 	{ "policy", CONF_STRING, offsetof(struct options, policy),
 	  .check = check_policy, .short_opt = 'p', .arg = "NAME",
-	  .help = "who runs (default: fifo)" },
+	  .help = "scheduling policy (default: fifo)" },
 	{ "placement", CONF_STRING, offsetof(struct options, placement),
 	  .check = check_placement, .arg = "NAME",
-	  .help = "on which GPUs, with how many cores (default: "
+	  .help = "placement: GPUs and cores of a job (default: "
 		  "proportional)" },
 	{ "output", CONF_STRING, offsetof(struct options, output),
 	  .short_opt = 'o', .arg = "DIR", .cli_only = true,
-	  .help = "folder of the run: its state, and of each job the log, the "
-		  "record and the checkpoints" },
+	  .help = "folder of the run: its state, and each job's log, record "
+		  "and checkpoints" },
 	{ "step", CONF_DURATION, offsetof(struct options, step_ns),
 	  .arg = "DURATION",
 	  .help = "work of a step, for classes without a speed" },
@@ -89,8 +89,8 @@ static const struct cli_program program = {
 	.notes = "--trace, a cluster (--cluster or --nodes) and --output are "
 		 "required. In the options {class}, {job}, {cores}, {gpu} and "
 		 "{node} stand for the job's class, its number, its CPUs, the "
-		 "model of its GPUs, and their node. The same command with "
-		 "the same --output goes on after an interruption or a kill.",
+		 "model of its GPUs, and their node. After an interruption or "
+		 "a kill, the same command with the same --output continues.",
 	.fields = fields,
 	.kinds = kinds,
 	.settle = driver_settle,
@@ -235,8 +235,8 @@ static void check_lengths(const struct sim *sim)
 
 	if (fabs(ratio - 1) > FAR)
 		log_warn("jobs ran %.2f times as long as simulated: is --step "
-			 "what a step takes? Starts of processes count, too, "
-			 "and a busy machine",
+			 "the time of a step? Process starts and other load "
+			 "count, too",
 			 ratio);
 }
 
@@ -378,10 +378,10 @@ static int check_run(const void *options, struct err *err)
 
 	if (!o->output)
 		return err_set(err, -EINVAL,
-			       "no folder of the run: give --output DIR");
+			       "no folder for the run: give --output DIR");
 	if (!o->command)
 		return err_set(err, -EINVAL,
-			       "no command of the jobs: give it behind --, as "
+			       "no command of the jobs: give it after --, as "
 			       "in -- gpemu-train --loader null");
 	return 0;
 }

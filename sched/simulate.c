@@ -20,15 +20,16 @@ static const struct conf_field fields[] = {
 	INPUT_CLUSTER_FIELDS(struct options, d.input),
 	{ "policies", CONF_STRING, offsetof(struct options, policies),
 	  .short_opt = 'p', .check = input_check_policies,
-	  .arg = "NAME,...|all", .help = "who runs (default: fifo,srtf,las)" },
+	  .arg = "NAME,...|all",
+	  .help = "scheduling policies (default: fifo,srtf,las)" },
 	{ "placements", CONF_STRING, offsetof(struct options, placements),
 	  .check = input_check_placements, .arg = "NAME,...|all",
-	  .help = "on which GPUs, with how much CPU and memory (default: "
+	  .help = "placements: GPUs, CPU and memory of a job (default: "
 		  "proportional)" },
 	{ "interference", CONF_STRING, offsetof(struct options, interference),
 	  .arg = "P%,...",
-	  .help = "how much longer an iteration of 2, 3 and 4 jobs that take "
-		  "turns on GPUs takes than its stages (default: 0%,0%,0%)" },
+	  .help = "overhead of an iteration when 2, 3 and 4 jobs take turns on "
+		  "GPUs (default: 0%,0%,0%)" },
 	DRIVER_FIELDS(struct options),
 	{ 0 },
 };

@@ -47,13 +47,6 @@ struct stat_sums {
 	double *work; /* sorted, s */
 };
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static int sum_up(const struct workload *w, struct stat_sums *s)
 {
 	s->classes = calloc(w->n_classes + 1, sizeof(*s->classes));
@@ -78,7 +71,7 @@ static int sum_up(const struct workload *w, struct stat_sums *s)
 	s->span_s =
 		(double)(w->jobs[w->n - 1].arrival_ns - w->jobs[0].arrival_ns) /
 		NS_PER_S;
-	qsort(s->work, w->n, sizeof(*s->work), compare);
+	qsort(s->work, w->n, sizeof(*s->work), util_compare_double);
 	return 0;
 }
 

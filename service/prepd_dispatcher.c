@@ -29,26 +29,26 @@ static const struct conf_field fields[] = {
 		  "127.0.0.1:7070)" },
 	{ FIELD("key", CONF_STRING, key), .arg = "FILE",
 	  .help = "the secret of dispatcher, workers and trainers, at least 32 "
-		  "bytes (default, on one machine: "
-		  "~/.config/gpemu/key, made by the first of them)" },
+		  "bytes (default, on one machine: ~/.config/gpemu/key, made "
+		  "on first use)" },
 	{ FIELD("journal", CONF_STRING, journal), .arg = "FILE",
-	  .help = "keep what was handed out there, so that a restart goes on "
-		  "(default: nothing is kept)" },
+	  .help = "journal of what was handed out, so that a restart continues "
+		  "(default: none)" },
 	{ FIELD("timeout", CONF_DURATION, timeout_ns), .arg = "TIME",
 	  .min = 10. * NS_PER_MS, .max = 3600. * NS_PER_S,
-	  .help = "a worker that is silent for so long is gone (default "
+	  .help = "a worker that is silent for this time is lost (default "
 		  "5s)" },
 	{ FIELD("job_timeout", CONF_DURATION, job_timeout_ns), .arg = "TIME",
 	  .min = 10. * NS_PER_MS, .max = 86400. * NS_PER_S,
-	  .help = "a job whose trainer is not connected for so long is "
+	  .help = "a job whose trainer is not connected for this time is "
 		  "dropped (default 60s)" },
 	{ FIELD("worker_command", CONF_STRING, worker_command),
 	  .arg = "COMMAND",
-	  .help = "start workers with this command of sh, as many as the jobs "
-		  "need; $GPEMU_WORKER is 1 for the first" },
+	  .help = "shell command that starts a worker; runs as often as the "
+		  "jobs need workers; $GPEMU_WORKER is 1 for the first" },
 	{ FIELD("workers_most", CONF_UINT, workers_most), .min = 1,
 	  .max = FLEET_MOST, .arg = "N",
-	  .help = "at most so many of these (default 8)" },
+	  .help = "limit of workers that --worker-command starts (default 8)" },
 	CLI_COMMON_FIELDS(struct options, common),
 	{ 0 },
 };
@@ -87,9 +87,7 @@ static int serve(const struct options *o, struct dispatcher *d, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "%s", strerror(-r));
 	log_info("listening at %s", o->listen);
-	r = notify("READY=1\nMAINPID=%d", (int)getpid());
-	if (r < 0)
-		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
+	notify_ready();
 	r = dispatcher_run(d, err);
 	interrupt_end(&interrupt);
 	return r == 0 ? write_record(o, d, err) : r;

@@ -51,19 +51,19 @@ static const struct conf_field fields[] = {
 	  .help = "where trainers connect (default 127.0.0.1:7071)" },
 	{ FIELD("advertise", CONF_STRING, advertise),
 	  .check = prepd_check_address, .arg = "HOST:PORT",
-	  .help = "that address as trainers reach it (default: --listen)" },
+	  .help = "address under which trainers reach it (default: --listen)" },
 	{ FIELD("key", CONF_STRING, key), .arg = "FILE",
 	  .help = "the secret of dispatcher, workers and trainers, at least 32 "
-		  "bytes (default, on one machine: "
-		  "~/.config/gpemu/key, made by the first of them)" },
+		  "bytes (default, on one machine: ~/.config/gpemu/key, made "
+		  "on first use)" },
 	{ FIELD("nic", CONF_STRING, nic), .check = check_node,
 	  .arg = "NAME|FILE",
-	  .help = "node profile whose network card the batches take (default: "
-		  "no limit)" },
+	  .help = "node profile whose network card carries the batches "
+		  "(default: no limit)" },
 	{ FIELD("data", CONF_STRING, data), .arg = "DIR|FILE",
-	  .help = "datasets are read only at or below it: what the trainer "
-		  "names, if that is there, else DIR itself (required with "
-		  "--key; default: what a trainer of your own names)" },
+	  .help = "read datasets only at or below DIR: the path that the "
+		  "trainer names, if it is there, else DIR itself (required "
+		  "with --key; default: any path, for trainers of your own)" },
 	{ FIELD("loader", CONF_STRING, loader), .check = check_engine,
 	  .arg = "ENGINE[:KEY=VALUE,...]",
 	  .help = "read engine (--list engine; default async)" },
@@ -78,20 +78,20 @@ static const struct conf_field fields[] = {
 	  .help = "reads in flight over all threads; 0 (default): as "
 		  "gpemu-train" },
 	{ FIELD("prefetch", CONF_UINT, prefetch), .max = 4096, .arg = "N",
-	  .help = "batches that are kept ready per thread or virtual core; 0 "
-		  "(default): as gpemu-train" },
+	  .help = "batches prefetched per thread or virtual core; 0 (default): "
+		  "as gpemu-train" },
 	{ FIELD("share_window", CONF_SIZE, share_window), .min = 1, .max = 1e15,
 	  .arg = "SIZE",
-	  .help = "batches that are kept for the trainers that share a job: a "
-		  "slower one skips what is older (default 256M)" },
+	  .help = "memory for the latest batches of a shared job: slower "
+		  "trainers skip older ones (default 256M)" },
 	{ FIELD("timeout", CONF_DURATION, timeout_ns), .arg = "TIME",
 	  .min = NS_PER_MS, .max = 3600. * NS_PER_S,
-	  .help = "a message that takes longer ends its connection (default "
-		  "10s)" },
+	  .help = "time limit of a message; the connection of a slower one is "
+		  "closed (default 10s)" },
 	{ FIELD("drain", CONF_DURATION, drain_ns), .arg = "TIME",
 	  .max = 86400. * NS_PER_S,
-	  .help = "wall time after SIGTERM to finish the splits that it has "
-		  "(default 30s)" },
+	  .help = "wall time after SIGTERM to finish its splits (default "
+		  "30s)" },
 	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
 	  .arg = "X", .help = "wall seconds per emulated second" },
 	CLI_COMMON_FIELDS(struct options, common),
@@ -106,8 +106,8 @@ static const struct cli_kind kinds[] = {
 
 static const struct cli_program program = {
 	.name = "gpemu-prepd worker",
-	.summary = "Prepare batches for trainers, as the dispatcher of a "
-		   "preparation service says.",
+	.summary = "Prepare batches for trainers, as directed by the "
+		   "dispatcher of a preparation service.",
 	.notes = "SIGTERM ends it when the trainers have its batches; a second "
 		 "one at once.",
 	.fields = fields,
@@ -156,15 +156,6 @@ static int write_record(const struct options *o, const struct serve *s,
 	return j ? json_write(j, o->common.json, err) : -ENOMEM;
 }
 
-/* Trainers can find it. */
-static void registered(void)
-{
-	int r = notify("READY=1\nMAINPID=%d", (int)getpid());
-
-	if (r < 0)
-		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
-}
-
 static int serve_until_stopped(const struct options *o, struct serve *s,
 			       struct err *err)
 {
@@ -188,8 +179,8 @@ static int find_all(const struct options *o, struct serve_config *c,
 
 	if (o->key && !o->data)
 		r = err_set(err, -EINVAL,
-			    "--key needs --data: who has the key may read "
-			    "what is there");
+			    "--key needs --data: everyone with the key may "
+			    "read what is there");
 	if (r == 0)
 		r = access_init(access, o->key, err);
 	if (r == 0)
@@ -265,7 +256,7 @@ static int run(const struct options *o)
 		.address = o->advertise ? o->advertise : o->listen,
 		.timeout_ns = o->timeout_ns,
 		.window_bytes = o->share_window,
-		.registered = registered,
+		.registered = notify_ready,
 		.options = { .data = o->data,
 			     .loader = o->loader,
 			     .workers = o->workers,

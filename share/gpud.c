@@ -73,7 +73,7 @@ static int check_slicing(const void *object, struct err *err)
 
 static const struct conf_field fields[] = {
 	{ FIELD("gpu", CONF_STRING, gpu), .check = check_gpu,
-	  .arg = "NAME|FILE", .help = "kind of the GPUs (default v100)" },
+	  .arg = "NAME|FILE", .help = "GPU profile (default v100)" },
 	{ FIELD("gpus", CONF_UINT, gpus), .min = 1, .max = SHARE_MAX_GPUS,
 	  .arg = "N", .help = "number of GPUs (default 1)" },
 	{ FIELD("socket", CONF_STRING, socket), .short_opt = 'S', .arg = "PATH",
@@ -108,9 +108,8 @@ static const struct conf_field fields[] = {
 		  "default: none)" },
 	{ FIELD("slicing", CONF_STRING, slicing), .check = check_slicing,
 	  .arg = "auto|none|NAME|FILE",
-	  .help = "what time slicing costs k jobs that take turns (--list "
-		  "speedup; default auto: that of the GPU, if it was "
-		  "measured)" },
+	  .help = "cost of time slicing between k jobs (--list speedup; "
+		  "default auto: that of the GPU, if it was measured)" },
 	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,
 	  .arg = "X", .help = "wall seconds per emulated second" },
 	{ FIELD("keep_awake", CONF_BOOL, keep_awake), .arg = "on|off",
@@ -230,14 +229,6 @@ static int profile_file(const char *name, char **ret, struct err *err)
 	return 0;
 }
 
-static void report_ready(void)
-{
-	int r = notify("READY=1\nMAINPID=%d", (int)getpid());
-
-	if (r < 0)
-		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
-}
-
 /* Find what time slicing costs, and say why. */
 static int find_slicing(const struct options *o, struct server_config *c,
 			struct share_profile *ret, struct err *err)
@@ -277,7 +268,7 @@ static int serve(const struct options *o, const struct server_config *c,
 		log_info("%" PRIu64 " x %s at %s; time slicing: %s (%s)",
 			 o->gpus, c->gpu->name, c->path, server_slicing(c),
 			 c->slicing.reason);
-		report_ready();
+		notify_ready();
 		r = server_run(&s, err);
 	}
 	if (r == 0 && o->common.json) {

@@ -27,7 +27,7 @@ static int check_name(const char *name, struct err *err)
 					  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 					  "0123456789-_")])
 		return 0;
-	return err_set(err, -EINVAL, "'%s' is no name of a grant", name);
+	return err_set(err, -EINVAL, "'%s' is not a name of a grant", name);
 }
 
 /* SOCKET.d/NAME/SOCKET. Malloc'ed; NULL: no memory. */
@@ -60,10 +60,10 @@ static int open_socket(struct server *s, struct grant *g, struct err *err)
 	if (r == 0)
 		r = server_own_folder(folder, FOLDER_MODE, err);
 	if (r == 0)
-		r = server_listen(g->path, SOCKET_MODE, &g->listener.fd,
-				  &g->place, err);
+		r = local_socket_listen(g->path, SOCKET_MODE, &g->place, err);
 	if (r < 0)
 		return r;
+	g->listener.fd = r;
 	r = events_add(&s->events, &g->listener, EPOLLIN);
 	return r < 0 ? err_set(err, r, "epoll: %s", strerror(-r)) : 0;
 }
@@ -71,7 +71,7 @@ static int open_socket(struct server *s, struct grant *g, struct err *err)
 static void free_grant(struct grant *g)
 {
 	if (g->listener.fd >= 0 && !g->revoked)
-		server_leave(g->path, &g->place);
+		local_socket_leave(g->path, &g->place);
 	events_close(&g->server->events, &g->listener);
 	free(g->path);
 	free(g);

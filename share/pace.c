@@ -129,7 +129,7 @@ int share_set_part(struct share *s, struct share_quota *q, uint32_t gpu,
 		return 0;
 	if (*all - *own + milli > SHARE_WHOLE)
 		return err_set(err, -ENOSPC,
-			       "GPU %u: .%03u of its time asked for, and .%03u "
+			       "GPU %u: .%03u of its time requested, but .%03u "
 			       "is left",
 			       gpu, milli, SHARE_WHOLE - (*all - *own));
 	for (uint32_t i = 0; i < s->n_jobs; i++) {

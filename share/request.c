@@ -47,6 +47,16 @@ static struct gpu_cost cost_of(const struct server *s, const struct client *c,
 	return cost;
 }
 
+/* Of those parts of a step. */
+static uint64_t work_ns(const struct gpu_cost *c, uint32_t parts)
+{
+	if (parts == 0)
+		parts = GPUD_PARTS;
+	return (parts & GPUD_FORWARD ? c->forward_ns : 0) +
+	       (parts & GPUD_BACKWARD ? c->backward_ns - c->optimizer_ns : 0) +
+	       (parts & GPUD_OPTIMIZER ? c->optimizer_ns : 0);
+}
+
 static uint64_t bytes(double mib)
 {
 	return util_whole(mib * (double)MIB);
@@ -261,6 +271,7 @@ static int copy_left(const struct server *s, const struct client *c,
 	uint64_t ns;
 	int r;
 
+	*ret = 0;
 	if (!c->job || !c->job->resident)
 		return err_set(err, -EPROTO, "not admitted yet");
 	r = check_copy(s, c, n_bytes, err);
@@ -303,7 +314,10 @@ static int submit(struct server *s, struct client *c,
 
 	if (r < 0)
 		return r;
-	if (q->samples == 0 || q->samples > c->hello.batch || q->zero)
+	if (q->parts & ~(uint32_t)GPUD_PARTS)
+		return err_set(err, -EBADMSG, "unknown parts of a step: %#x",
+			       q->parts);
+	if (q->samples == 0 || q->samples > c->hello.batch)
 		return err_set(err, -EBADMSG,
 			       "an iteration of %u samples; the hello said %u",
 			       q->samples, c->hello.batch);
@@ -314,8 +328,7 @@ static int submit(struct server *s, struct client *c,
 		return r;
 	cost = cost_of(s, c, q->samples);
 	r = share_submit(s->share, c->job, q->id, copy_ns,
-			 cost.forward_ns + cost.backward_ns + q->reduce_ns,
-			 &it);
+			 work_ns(&cost, q->parts) + q->reduce_ns, &it);
 	return accept(c, r, &it, err);
 }
 

@@ -370,10 +370,11 @@ int server_init(struct server *s, const struct server_config *config,
 	if (r == 0)
 		r = find_users(s, err);
 	if (r == 0)
-		r = server_listen(s->config.path, (mode_t)s->config.mode,
-				  &listener, &s->place, err);
+		r = local_socket_listen(s->config.path, (mode_t)s->config.mode,
+					&s->place, err);
 	if (r < 0)
 		return r;
+	listener = r;
 	s->identity = identity_seed(config->path, gpu->name);
 	return open_loop(s, listener, err);
 }
@@ -385,11 +386,11 @@ void server_fini(struct server *s)
 		client_free(s->clients[i]);
 	free(s->clients);
 	grant_reap(s, true);
+	local_socket_leave(s->config.path, &s->place);
 	events_close(&s->events, &s->listener);
 	events_close(&s->events, &s->timer);
 	events_close(&s->events, &s->signals);
 	events_fini(&s->events);
-	server_leave(s->config.path, &s->place);
 	free(s->allowed);
 	share_free(s->share);
 	tick_free(s->tick);

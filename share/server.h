@@ -7,7 +7,7 @@
  *	request.c	requests of clients
  *	client.c	messages to a client
  *	limits.c	limits that protect clients from each other
- *	place.c		the sockets' paths
+ *	place.c		the sockets' folders
  *	grant.c		sockets with a quota of their own
  *	status.c	the status for gpemu-smi, and the thread that writes
  *			it as JSON
@@ -28,6 +28,7 @@
 #include "common/conf/conf.h"
 #include "common/err.h"
 #include "common/program/events.h"
+#include "common/program/local_socket.h"
 #include "common/tick.h"
 #include "emu/gpu/gpud_proto.h"
 #include "emu/profile/profile_gpu.h"
@@ -65,17 +66,11 @@ enum { GRANTS_MOST = 1024 };
  * container. It has the GPUs and the memory of the quota, and the server's user
  * does not matter. Revoked ones are freed at the end of the loop iteration.
  */
-/* The file of a socket that is ours; zeros: none. */
-struct place {
-	dev_t dev;
-	ino_t ino;
-};
-
 struct grant {
 	struct event listener;
 	struct server *server;
 	char name[GPUD_NAME];
-	struct place place;
+	struct local_socket place;
 	char *path; /* of the socket, in a folder of its own */
 	bool revoked;
 	struct share_quota quota;
@@ -125,8 +120,8 @@ struct server {
 	uint64_t
 		deadline_ns; /* the timer was set for it; TICK_NEVER: earlier */
 	bool stopping;
-	struct place place; /* of the socket */
-	uint64_t identity;  /* seed, see emu/gpu/identity.h */
+	struct local_socket place;
+	uint64_t identity; /* seed, see emu/gpu/identity.h */
 	uid_t *allowed;
 	size_t n_allowed;
 	bool allow_all;
@@ -208,12 +203,6 @@ uint64_t limits_check(struct server *s);
 int server_make_folder(const char *path, struct err *err);
 /* The same of a folder itself, which is created with this mode. */
 int server_own_folder(const char *folder, mode_t mode, struct err *err);
-/* A socket that listens there, in *ret_fd, of which the file is made with this
- * mode. -EADDRINUSE and the like, with a text. */
-int server_listen(const char *path, mode_t mode, int *ret_fd,
-		  struct place *ret_place, struct err *err);
-/* Remove it, unless another server's is there by now. */
-void server_leave(const char *path, const struct place *place);
 
 /* --- grant.c -------------------------------------------------------------- */
 

@@ -25,12 +25,7 @@ static const char *const modes[] = {
 
 int share_mode_parse(const char *s, enum share_mode *ret, struct err *err)
 {
-	int i = WORD_FIND(modes, "way to share", s, err);
-
-	if (i < 0)
-		return i;
-	*ret = (enum share_mode)i;
-	return 0;
+	return WORD_INTO(modes, "sharing mode", s, ret, err);
 }
 
 const char *share_mode_name(enum share_mode mode)

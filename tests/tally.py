@@ -4,12 +4,12 @@
     tally.py one     RESULTS SUITE passed|failed|skipped NAME [REASON...]
     tally.py meson   RESULTS CONFIG BUILD_FOLDER LOG
     tally.py tap     RESULTS SUITE REPORT FILE
-    tally.py junit   RESULTS SUITE FILE LOG
+    tally.py junit   RESULTS SUITE REPORT LOG
     tally.py summary RESULTS
 
 RESULTS is a file of tab-separated lines: suite, outcome, name, reason.
-What failed is printed as it is read. A test of REPORT (bats) that failed and is
-ok in REPORT.second has passed at its second try. `summary` counts the skipped
+What failed is printed as it is read. A test of REPORT that failed and is ok in
+REPORT.second has passed at its second try. `summary` counts the skipped
 tests by reason, prints the one line of totals and exits with 1 when anything
 failed.
 With GPEMU_ALL_INSTALLED set, a test skipped for want of a package has failed.
@@ -35,6 +35,12 @@ def add(results, suite, outcome, name, reason=""):
     with open(results, "a") as f:
         row = (suite, outcome, name, reason)
         f.write("\t".join(" ".join(c.split()) for c in row) + "\n")
+
+
+def took(results, seconds, what):
+    """For tests/run --times, whose table is in the folder of the results."""
+    with open(os.path.join(os.path.dirname(results), "times"), "a") as f:
+        f.write(f"{round(seconds):5} s  {what}\n")
 
 
 def last_line(text):
@@ -113,7 +119,10 @@ def meson(results, config, build, log):
     for test in tests:
         # with several suites the log says "project:unit / units"
         test["name"] = test["name"].rpartition(" / ")[2]
-        add_program(results, f"{config} {suites[test['name']]}", test)
+        suite = suites[test["name"]]
+        add_program(results, f"{config} {suite}", test)
+        took(results, test["duration"],
+             f"{config} tests/{suite}/test_{test['name']}.c")
 
 
 def second_try(path):
@@ -163,30 +172,63 @@ def tap(results, suite, path, file):
         add(results, suite, "failed", f"{file}: {n + 1}", "never reported")
 
 
-def junit(results, suite, path, log):
-    """pytest's report, and what it printed, which is shown after a failure."""
+def cases_of_pytest(path):
+    """[(name, element)] of a report; no report has none."""
     try:
         cases = list(ElementTree.parse(path).iter("testcase"))
     except (OSError, ElementTree.ParseError):
-        cases = []
-    n_failed = 0
-    for case in cases:
-        name = case.get("classname").rpartition(".")[2] + ": " + \
-            case.get("name")
+        return []
+    return [(f"{c.get('classname').rpartition('.')[2]}: {c.get('name')}", c)
+            for c in cases]
+
+
+def broken(case):
+    """What pytest says of a test that failed, or None."""
+    for kind in ("failure", "error"):
+        found = case.find(kind)
+        if found is not None:
+            return found.text or found.get("message") or "no reason given"
+    return None
+
+
+def why_broken(text):
+    """Of a traceback: the lines that say what was wrong, and where."""
+    lines = [l for l in text.splitlines()
+             if l.startswith("E ") or re.match(r"\S+:\d+: ", l)]
+    return lines or text.splitlines()[-20:]
+
+
+def junit(results, suite, path, log):
+    """pytest's report; its log is shown if there is none."""
+    cases = cases_of_pytest(path)
+    again = {n for n, c in cases_of_pytest(path + ".second")
+             if broken(c) is None and c.find("skipped") is None}
+    seconds = collections.Counter()
+    for name, case in cases:
+        seconds[case.get("classname")] += float(case.get("time"))
         skipped = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
-            n_failed += 1
-            print(f"FAILED {suite} {name}")
-            add(results, suite, "failed", name)
+        if (text := broken(case)) is not None:
+            passed = name in again
+            lines = why_broken(text)
+            print(f"{'SECOND TRY' if passed else 'FAILED'} {suite} {name}")
+            indented("\n".join(lines))
+            for out in ("system-out", "system-err"):
+                # what it printed, without headings
+                printed = [l for l in (case.findtext(out) or "").splitlines()
+                           if l and not l.startswith("-----")]
+                indented("\n".join(printed), 20)
+            add(results, suite, "passed" if passed else "failed", name,
+                SECOND if passed else lines[0].removeprefix("E "))
         elif skipped is not None:
             add(results, suite, "skipped", name,
                 skipped.get("message") or "no reason given")
         else:
             add(results, suite, "passed", name)
+    for module, its in seconds.items():
+        took(results, its, f"{suite.split()[0]} {module.replace('.', '/')}.py")
     if not cases:
         print(f"FAILED {suite}: pytest reported nothing")
         add(results, suite, "failed", "pytest", "no report")
-    if n_failed or not cases:
         with open(log, errors="replace") as f:
             indented(f.read(), 200)
 

@@ -13,7 +13,7 @@ release()
 {
 	local at
 
-	for at in "$work"/*/dev "$work"/*/proc; do
+	for at in "$work"/*/{dev,proc,sys}; do
 		! mountpoint -q "$at" || umount -R -l "$at"
 	done
 	rm -rf --one-file-system "$work"
@@ -49,6 +49,7 @@ clean()
 	[ -e "$root/etc/mtab" ] || ln -s ../proc/self/mounts "$root/etc/mtab"
 	mount --rbind /dev "$root/dev"
 	mount -t proc proc "$root/proc"
+	mount -t sysfs sysfs "$root/sys" # mpirun fails without
 	quiet "$2" apt-get -qq update
 }
 
@@ -72,7 +73,7 @@ quiet()
 # files NAME: what is installed or was left, but for caches and logs
 files()
 {
-	(cd "$work/$1" && find . \( -path ./proc -o -path ./dev -o -path ./tmp \
+	(cd "$work/$1" && find . \( -path ./proc -o -path ./dev -o -path ./sys -o -path ./tmp \
 		-o -path ./var/cache -o -path ./var/log -o -path ./var/lib/apt \
 		-o -path ./var/lib/dpkg -o -path ./debs -o -name '*.pyc' \
 		-o -path ./etc/ld.so.cache \) -prune -o -print | sort)

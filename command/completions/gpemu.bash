@@ -66,5 +66,5 @@ _gpemu()
 }
 
 complete -o default -F _gpemu gpemu gpemu-cachesim gpemu-data gpemu-exec gpemu-fs \
-	gpemu-gpud gpemu-k8s-plugin gpemu-prepd gpemu-profile gpemu-run \
-	gpemu-sched gpemu-slurm gpemu-smi gpemu-train
+	gpemu-gpud gpemu-k8s-plugin gpemu-part gpemu-prepd gpemu-profile \
+	gpemu-record gpemu-run gpemu-s3 gpemu-sched gpemu-slurm gpemu-smi gpemu-train

@@ -140,8 +140,8 @@ static int set_scalar(const struct conf_field *field, enum conf_type type,
 	if (r < 0 && units_size_hint(s, size) &&
 	    (type == CONF_SIZE || type == CONF_CAPACITY))
 		return err_set(err, -EINVAL,
-			       "'%s' is no size: write %s (units are powers of "
-			       "1024)",
+			       "'%s' is not a size: write %s (units are powers "
+			       "of 1024)",
 			       s, size);
 	if (r < 0)
 		return err_set(err, -EINVAL, "'%s' is not %s", s,
@@ -441,6 +441,15 @@ static void free_value(const struct conf_field *f, enum conf_type type,
 		break;
 	default: break;
 	}
+}
+
+int conf_check_absolute(const void *object, struct err *err)
+{
+	const char *s = *(char *const *)object;
+
+	return s[0] == '/' ? 0
+			   : err_set(err, -EINVAL,
+				     "'%s' is not an absolute path", s);
 }
 
 void conf_free(const struct conf_field *fields, void *object)

@@ -97,6 +97,8 @@ int conf_decode(const struct conf_node *node, const char *name,
  * says what is wrong, not where. */
 int conf_set(const struct conf_field *field, void *object, const char *value,
 	     struct err *err);
+/* A `check` of a CONF_STRING: an absolute path. */
+int conf_check_absolute(const void *object, struct err *err);
 /* Release what the struct owns and zero those members. */
 void conf_free(const struct conf_field *fields, void *object);
 

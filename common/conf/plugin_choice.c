@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/conf/part.h"
 #include "common/util.h"
 #include "common/word.h"
 
@@ -146,9 +147,13 @@ void plugin_choice_fini(struct plugin_choice *c)
 int plugin_choice_check(const struct plugin *const table[], const char *kind,
 			const void *object, struct err *err)
 {
+	const char *text = *(char *const *)object;
 	struct plugin_choice c;
-	int r = plugin_choose(table, kind, *(char *const *)object, &c, err);
+	int r;
 
+	if (part_is_kept(text))
+		return 0;
+	r = plugin_choose(table, kind, text, &c, err);
 	plugin_choice_fini(&c);
 	return r;
 }

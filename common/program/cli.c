@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/conf/part.h"
 #include "common/conf/plugin_choice.h"
 #include "common/log.h"
 #include "common/util.h"
@@ -466,8 +467,8 @@ static void parse_fini(struct parse *p)
 	free(p->set);
 }
 
-int cli_reload(const struct cli_program *program, int argc, char **argv,
-	       void *options, struct err *err)
+int cli_reload(const struct cli_program *program, bool parts, int argc,
+	       char **argv, void *options, struct err *err)
 {
 	_cleanup_free_ char **args = calloc(
 		program->n_args + program->n_optional + 1, sizeof(*args));
@@ -476,8 +477,10 @@ int cli_reload(const struct cli_program *program, int argc, char **argv,
 						 .args = args };
 	int r = args ? run_argp(&p, argc, argv, ARGP_SILENT) : -ENOMEM;
 
+	part_files_allow(parts);
 	if (r == 0)
 		r = apply(&p, err);
+	part_files_allow(false);
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
@@ -528,6 +531,7 @@ void cli_parse(const struct cli_program *program, int argc, char **argv,
 	size_t given_args = 0;
 
 	open_missing(program->name);
+	part_files_allow(true);
 	for (size_t i = 0; i < program->n_args + program->n_optional; i++)
 		ret_args[i] = NULL;
 	argp_err_exit_status = EXIT_STATUS_USAGE;
@@ -544,6 +548,7 @@ void cli_parse(const struct cli_program *program, int argc, char **argv,
 	if (common->list)
 		exit(list_kind(program, common->list) < 0 ? EXIT_STATUS_USAGE
 							  : EXIT_STATUS_DONE);
+	part_files_allow(false);
 	if (common->dump_config)
 		exit(conf_dump(program->fields, options, stdout) < 0
 			     ? EXIT_STATUS_FAILED

@@ -120,11 +120,12 @@ void cli_parse(const struct cli_program *program, int argc, char **argv,
 /*
  * Parse again, with the current contents of --config: fill `options`, which
  * hold the defaults and, in struct cli_common, `config`, the file to read, or
- * NULL. Prints nothing. -errno with a text; the options are then half filled
- * in.
+ * NULL. `parts`: that file is the user's own, and may name new files of parts
+ * (common/conf/part.h). Prints nothing. -errno with a text; the options are
+ * then half filled in.
  */
-int cli_reload(const struct cli_program *program, int argc, char **argv,
-	       void *options, struct err *err);
+int cli_reload(const struct cli_program *program, bool parts, int argc,
+	       char **argv, void *options, struct err *err);
 
 /* Subcommands: run the one that argv[1] names. */
 struct cli_command {

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
+#include "common/log.h"
 #include "common/util.h"
 
 int notify_v(const char *fmt, va_list ap)
@@ -45,4 +47,12 @@ int notify(const char *fmt, ...)
 	r = notify_v(fmt, ap);
 	va_end(ap);
 	return r;
+}
+
+void notify_ready(void)
+{
+	int r = notify("READY=1\nMAINPID=%d", (int)getpid());
+
+	if (r < 0)
+		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
 }

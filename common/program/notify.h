@@ -12,4 +12,7 @@
 int notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int notify_v(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
+/* That the program serves now; failure is logged. */
+void notify_ready(void);
+
 #endif

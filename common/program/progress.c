@@ -17,12 +17,7 @@ int progress_parse(const char *s, enum progress_mode *ret, struct err *err)
 {
 	static const char *const names[] = { "auto", "on", "off" };
 
-	int i = WORD_FIND(names, "--progress", s, err);
-
-	if (i < 0)
-		return i;
-	*ret = (enum progress_mode)i;
-	return 0;
+	return WORD_INTO(names, "--progress", s, ret, err);
 }
 
 void progress_init(struct progress *p, const char *label, uint64_t total,
@@ -58,10 +53,12 @@ void progress_update(struct progress *p, uint64_t done, const char *note)
 	fprintf(stderr, "\r%s  [%s] %3.0f %%  %" PRIu64 "/%" PRIu64, p->label,
 		bar, part * 100, done, p->total);
 	/* at the begin nothing is known about the time that it takes */
-	if (part > 0)
-		fprintf(stderr, "  %.0f s left",
-			(double)(now - p->start_wall) / NS_PER_S * (1 - part) /
-				part);
+	double left = part > 0 ? (double)(now - p->start_wall) / NS_PER_S *
+					 (1 - part) / part
+			       : 0;
+
+	if (left >= .5)
+		fprintf(stderr, "  %.0f s left", left);
 	fprintf(stderr, "  %s\033[K", note ? note : "");
 }
 

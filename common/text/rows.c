@@ -245,19 +245,24 @@ static const struct rows_field *field(const struct rows *c, int at)
 	return at >= 0 && at < c->n ? &c->f[at] : NULL;
 }
 
+/* Of a field that `field` does not find: it may have no column. */
+static int missing(const struct rows *c, int at, const char *what)
+{
+	return at < 0 ? 0
+		      : rows_error(c, NULL,
+				   "%s: missing, the row has %d fields and the "
+				   "header has it as field %d",
+				   what, c->n, at + 1);
+}
+
 int rows_number(const struct rows *c, int at, const char *what, double min,
 		double max, double *ret)
 {
 	const struct rows_field *f = field(c, at);
 
 	*ret = 0;
-	if (at < 0)
-		return 0;
 	if (!f)
-		return rows_error(c, NULL,
-				  "%s: missing, the row has %d fields and the "
-				  "header has it as field %d",
-				  what, c->n, at + 1);
+		return missing(c, at, what);
 	if (!rows_double(f, ret))
 		return rows_error(c, f, "%s: '%.*s' is not a number", what,
 				  CUT(f));
@@ -273,13 +278,8 @@ int rows_count(const struct rows *c, int at, const char *what, uint64_t max,
 	const struct rows_field *f = field(c, at);
 
 	*ret = 0;
-	if (at < 0)
-		return 0;
 	if (!f)
-		return rows_error(c, NULL,
-				  "%s: missing, the row has %d fields and the "
-				  "header has it as field %d",
-				  what, c->n, at + 1);
+		return missing(c, at, what);
 	if (!rows_u64(f, ret) || *ret > max)
 		return rows_error(c, f,
 				  "%s: '%.*s' is not a whole number up to "

@@ -21,12 +21,7 @@ int collective_parse(const char *s, enum collective_algorithm *ret,
 		[COLLECTIVE_TREE] = "tree",
 	};
 
-	int i = WORD_FIND(names, "--allreduce", s, err);
-
-	if (i < 0)
-		return i;
-	*ret = (enum collective_algorithm)i;
-	return 0;
+	return WORD_INTO(names, "--allreduce", s, ret, err);
 }
 
 static struct collective_bucket ring(const struct collective *c, uint64_t bytes)

@@ -68,6 +68,8 @@ struct device_batch {
 	uint32_t samples;
 	uint64_t bytes;
 	uint64_t ready_ns;
+	/* of the step, a set of enum gpud_parts; 0: all. A server's only. */
+	uint32_t parts;
 	/*
 	 * From pageable memory a device cannot read: the driver copies the
 	 * batch into a buffer of its own, on this thread, once it is ready and

@@ -420,6 +420,7 @@ static struct gpud_msg message_of(struct server *s, uint32_t gpu,
 	m.type = GPUD_SUBMIT;
 	m.submit.id = s->next_id++;
 	m.submit.samples = b->samples;
+	m.submit.parts = b->parts;
 	m.submit.bytes = b->bytes;
 	m.submit.staged_ns = staged;
 	return m;

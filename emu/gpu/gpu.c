@@ -17,12 +17,7 @@ static const char *const transfers[] = {
 
 int gpu_transfer_parse(const char *s, enum gpu_transfer *ret, struct err *err)
 {
-	int i = WORD_FIND(transfers, "transfer mode", s, err);
-
-	if (i < 0)
-		return i;
-	*ret = (enum gpu_transfer)i;
-	return 0;
+	return WORD_INTO(transfers, "transfer mode", s, ret, err);
 }
 
 const char *gpu_transfer_name(enum gpu_transfer transfer)

@@ -45,7 +45,7 @@ static const struct field submit[] = {
 	NUMBER(gpud_submit, bytes),
 	NUMBER(gpud_submit, reduce_ns),
 	NUMBER(gpud_submit, samples),
-	NUMBER(gpud_submit, zero),
+	NUMBER(gpud_submit, parts),
 	{ 0 },
 };
 static const struct field copy[] = {

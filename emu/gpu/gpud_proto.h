@@ -100,6 +100,14 @@ struct gpud_hello {
 	uint64_t reduce_ns; /* expected, see gpud_submit */
 };
 
+/* Of a step; a framework with a loop of its own submits them one by one. */
+enum gpud_parts {
+	GPUD_FORWARD = 1,
+	GPUD_BACKWARD = 2, /* without the optimiser */
+	GPUD_OPTIMIZER = 4,
+	GPUD_PARTS = 7, /* all parts */
+};
+
 struct gpud_submit {
 	uint64_t id;	    /* chosen by the client, returned */
 	uint64_t staged_ns; /* of the copy, already done on the host */
@@ -108,7 +116,7 @@ struct gpud_submit {
 	uint64_t reduce_ns;
 	uint32_t samples; /* of the GPU with the most, up to the hello's batch
 			   */
-	uint32_t zero;
+	uint32_t parts;	  /* that it has; 0: all */
 };
 
 struct gpud_copy {

@@ -42,8 +42,10 @@ static int acknowledged(struct gpud_client *c, struct gpud_msg *m,
 	if (r < 0)
 		return r;
 	if (m->type != GPUD_ACK)
-		return err_set(err, -EPROTO, "%s: a %s for an answer", c->path,
-			       gpud_type_name(m->type));
+		return err_set(err, -EPROTO,
+			       "%s: received a %s instead of an "
+			       "answer",
+			       c->path, gpud_type_name(m->type));
 	r = -(int)m->ack.error;
 	return r < 0 ? err_set(err, r, "%s: %s: %s", c->path, what,
 			       strerror(-r))

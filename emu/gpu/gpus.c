@@ -11,12 +11,8 @@ int gpus_parallel_parse(const char *s, enum gpus_parallel *ret, struct err *err)
 	static const char *const words[] = {
 		[GPUS_DDP] = "ddp", [GPUS_DP] = "dp", [GPUS_FSDP] = "fsdp"
 	};
-	int i = WORD_FIND(words, "--parallel", s, err);
 
-	if (i < 0)
-		return i;
-	*ret = (enum gpus_parallel)i;
-	return 0;
+	return WORD_INTO(words, "--parallel", s, ret, err);
 }
 
 /* One thread drives all GPUs and copies the next batch afterwards. */
@@ -70,21 +66,6 @@ void gpus_set_compute(struct gpus_part *part, double ns)
 	part->forward_ns = (uint64_t)llround(ns / 3);
 	part->backward_ns = (uint64_t)llround(ns) - part->forward_ns;
 	part->optimizer_ns = 0;
-}
-
-struct gpus_part gpus_part_of(const struct gpu_profile *p,
-			      const struct gpu_model *m, uint32_t n,
-			      uint64_t bytes, bool pinned)
-{
-	struct gpus_part part = gpus_compute_of(p, m, n, bytes);
-	struct gpus_part copy;
-
-	if (n == 0)
-		return part;
-	copy = gpus_copy_of(p, m, bytes, pinned);
-	part.copy_ns = copy.copy_ns;
-	part.copy_bytes = copy.copy_bytes;
-	return part;
 }
 
 uint32_t gpus_cut(uint32_t samples, uint32_t n, uint32_t i)
@@ -265,30 +246,6 @@ uint64_t gpus_reduced(struct gpus *g, uint32_t used,
 		      struct gpu_step *step)
 {
 	return end_all(g, used, finish_ddp(used, all, reduced, step), step);
-}
-
-uint64_t gpus_pace(const struct gpus_config *c, const struct gpus_part *batch,
-		   const struct gpus_part *part)
-{
-	/* arbitrary: copies and computations are in step after two or three */
-	enum { FIRST = 4, STEPS = 8 };
-	uint32_t copies = c->parallel == GPUS_DP ? 1 : c->n;
-	struct gpus_part parts[GPUS_MAX];
-	struct gpu_step step[GPUS_MAX];
-	uint64_t from = 0, end = 0;
-	struct gpus g;
-
-	gpus_init(&g, c, 0);
-	for (uint32_t i = 0; i < c->n; i++)
-		parts[i] = *part;
-	for (int k = 0; k < STEPS; k++) {
-		if (k == FIRST)
-			from = end;
-		for (uint32_t i = 0; i < copies; i++)
-			gpus_copy(&g, i, 0, batch, &step[i]);
-		end = gpus_step(&g, c->n, parts, step);
-	}
-	return (end - from) / (STEPS - FIRST);
 }
 
 uint64_t gpus_load_model(struct gpus *g, uint64_t at, uint64_t ns,

@@ -80,12 +80,8 @@ struct gpus_part {
 	uint64_t warmup_ns;    /* more that a first step takes: host stall */
 };
 
-/* The times of `n` samples of a model, `bytes` in total, on a GPU, without
- * transforms. 0: nothing. */
-struct gpus_part gpus_part_of(const struct gpu_profile *p,
-			      const struct gpu_model *m, uint32_t n,
-			      uint64_t bytes, bool pinned);
-/* Of that the copy only, and all but the copy. */
+/* Of a GPU's part of a step the copy of `bytes` only; and the times of `n`
+ * samples of a model without copy and transforms, 0: nothing. */
 struct gpus_part gpus_copy_of(const struct gpu_profile *p,
 			      const struct gpu_model *m, uint64_t bytes,
 			      bool pinned);
@@ -154,14 +150,6 @@ void gpus_compute(struct gpus *g, uint32_t used, const struct gpus_part *part,
 uint64_t gpus_reduced(struct gpus *g, uint32_t used,
 		      const struct gpus_reach *all, uint64_t reduced,
 		      struct gpu_step *step);
-
-/*
- * The time from step to step, ns, if batches are always ready: each GPU
- * computes `part`, and `batch` is copied to each (DataParallel: the whole
- * batch, to GPU 0).
- */
-uint64_t gpus_pace(const struct gpus_config *c, const struct gpus_part *batch,
-		   const struct gpus_part *part);
 
 /* When the model has been copied from the host to all GPUs that need it; one
  * copy takes `ns` without contention. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -288,12 +289,9 @@ int pinned_try_get(struct pinned_pool *p, size_t bytes,
 
 uint64_t pinned_most_bytes(struct pinned_pool *p)
 {
-	uint64_t most;
+	LOCK_SCOPE(&p->lock);
 
-	pthread_mutex_lock(&p->lock);
-	most = p->most;
-	pthread_mutex_unlock(&p->lock);
-	return most;
+	return p->most;
 }
 
 void pinned_put(struct pinned_pool *p, struct pinned_buffer *b)

@@ -40,7 +40,8 @@ static size_t walk(const uint8_t *p, size_t n, size_t *padding)
 	return n;
 }
 
-size_t image_jpeg_scan(const uint8_t *jpeg, size_t n)
+/* Where the scan of a JPEG begins, or n when it has none. */
+static size_t image_jpeg_scan(const uint8_t *jpeg, size_t n)
 {
 	return walk(jpeg, n, NULL);
 }

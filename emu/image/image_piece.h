@@ -34,8 +34,6 @@ void image_piece_fini(struct image_piece *p);
 double image_piece_bytes(const struct image_piece *p,
 			 const struct image_rect *r, double quality);
 
-/* Where the scan of a JPEG begins, or n when it has none. */
-size_t image_jpeg_scan(const uint8_t *jpeg, size_t n);
 /* Bytes of padding in a JPEG: comments, and fill before markers. */
 size_t image_jpeg_padding(const uint8_t *jpeg, size_t n);
 

@@ -132,7 +132,7 @@ static int read_gamma(const struct conf_node *map, const char *name,
 	    mean > DIST_MAX_NS / 1e9)
 		return conf_node_error(map, name, err,
 				       "gamma: a mean of %g s and a shape of "
-				       "%g cannot be",
+				       "%g are not possible",
 				       mean, t->body.shape);
 	t->body.mean_ns = ns(mean);
 	return set_kind(t, DIST_GAMMA);

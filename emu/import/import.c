@@ -155,7 +155,7 @@ int import_add(const struct import_file *f, const struct import_step *step,
 	r = table_add(f->table, step->model, &point, step->average, &m);
 	if (r == -EEXIST)
 		return err_set(err, -EINVAL,
-			       "batch size %" PRIu64 " of %s is there already",
+			       "batch size %" PRIu64 " of %s is listed twice",
 			       step->batch, step->model);
 	if (r < 0)
 		return r;

@@ -26,7 +26,7 @@ struct options {
 
 static const struct conf_field fields[] = {
 	{ "gpus", CONF_UINT, offsetof(struct options, gpus), .min = 0,
-	  .max = 1e6, .help = "accelerators of the system; needed" },
+	  .max = 1e6, .help = "accelerators of the system (required)" },
 	{ "sample_bytes", CONF_UINT, offsetof(struct options, sample_bytes),
 	  .min = 0, .max = IMPORT_SAMPLE_MAX,
 	  .help = "bytes of a sample; 0: those of the profile" },
@@ -91,7 +91,7 @@ static int take_event(struct run *r, const json_t *event, size_t column)
 
 		if (!s || strlen(s) >= sizeof(r->benchmark))
 			return error_at(r, column,
-					"submission_benchmark is no name");
+					"submission_benchmark is not a name");
 		strcpy(r->benchmark, s);
 	}
 	return 0;

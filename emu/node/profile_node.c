@@ -2,10 +2,12 @@
 #include "emu/node/profile_node.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "common/util.h"
 #include "emu/gpu/gpus.h"
 #include "emu/profile/profile.h"
+#include "emu/profile/profile_gpu.h"
 
 /* Bounds that no link reaches. */
 #define MAX_GB_PER_S 1e6
@@ -65,13 +67,7 @@ static const struct conf_field power_fields[] = {
 	{ 0 },
 };
 static const struct conf_field fields[] = {
-	{ "name", CONF_STRING, offsetof(struct node_profile, name),
-	  .required = true },
-	{ "source", CONF_STRING, offsetof(struct node_profile, source),
-	  .required = true },
-	{ "verified", CONF_BOOL, offsetof(struct node_profile, verified),
-	  .required = true },
-	{ "notes", CONF_STRING, offsetof(struct node_profile, notes) },
+	PROFILE_HEAD(struct node_profile),
 	{ "gpus", CONF_UINT, offsetof(struct node_profile, gpus),
 	  .required = true, .min = 1, .max = GPUS_MAX },
 	{ "gpu", CONF_STRING, offsetof(struct node_profile, gpu) },
@@ -92,28 +88,15 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-int node_profile_load(const char *name, struct node_profile *ret,
-		      struct err *err)
-{
-	*ret = (struct node_profile){ 0 };
-	return profile_load(PROFILE_NODE, name, fields, NULL, ret, err);
-}
+PROFILE_FUNCTIONS(node, PROFILE_NODE, NULL, 0, 0)
 
-int node_profile_parse(const char *bytes, size_t n, const char *name,
-		       struct node_profile *ret, struct err *err)
+const char *node_gpu(const struct node_profile *p)
 {
-	*ret = (struct node_profile){ 0 };
-	return profile_parse(bytes, n, name, fields, NULL, ret, err);
-}
+	const char *given = secure_getenv("GPEMU_GPU_PROFILE");
 
-void node_profile_free(struct node_profile *p)
-{
-	conf_free(fields, p);
-}
-
-json_t *node_profile_json(const struct node_profile *p)
-{
-	return conf_json(fields, p);
+	if (p->gpu)
+		return p->gpu;
+	return given && given[0] ? given : GPU_DEFAULT;
 }
 
 double node_cost_usd(const struct node_profile *p, double seconds)

@@ -65,6 +65,10 @@ void node_profile_free(struct node_profile *p);
 /* The whole profile as in the file; NULL: no memory. */
 json_t *node_profile_json(const struct node_profile *p);
 
+/* The GPU of a job that names none: the node's (all 0: no node), that of
+ * $GPEMU_GPU_PROFILE, which came with the job, or one like those. */
+const char *node_gpu(const struct node_profile *p);
+
 /* USD for this time; < 0: no price. */
 double node_cost_usd(const struct node_profile *p, double seconds);
 /*

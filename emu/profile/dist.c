@@ -301,7 +301,7 @@ static double empirical_mean(const struct dist *d)
 	return sum;
 }
 
-double dist_mean(const struct dist *d)
+static double dist_mean(const struct dist *d)
 {
 	switch (d->kind) {
 	case DIST_CONST: return (double)d->value_ns;

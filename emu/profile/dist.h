@@ -84,7 +84,6 @@ void dist_time_resolve(struct dist_time *t);
 /* "const", "uniform", ... */
 const char *dist_name(enum dist_kind kind);
 /* Expected value in ns (a normal's cut at 0 is not counted). */
-double dist_mean(const struct dist *d);
 double dist_time_mean(const struct dist_time *t);
 /* The standard deviation of one without tail and quantiles, ns. */
 double dist_time_sd(const struct dist_time *t);

@@ -71,12 +71,18 @@ static int executable(char *ret, size_t size, struct err *err)
 int profile_beside_executable(const char *in_tree, const char *installed,
 			      char **ret, struct err *err)
 {
-	const char *const places[] = { in_tree, installed };
+	_cleanup_free_ char *in_wheel = NULL;
 	char exe[4096];
 	int r = executable(exe, sizeof(exe), err);
 
 	if (r < 0)
 		return r;
+	if (asprintf(&in_wheel, UTIL_WHEEL_UP "/%s", installed) < 0) {
+		in_wheel = NULL;
+		return -ENOMEM;
+	}
+	const char *const places[] = { in_tree, installed, in_wheel };
+
 	r = beside(exe, places, ARRAY_SIZE(places), ret);
 	if (r)
 		return r < 0 ? r : 0;
@@ -87,10 +93,12 @@ int profile_beside_executable(const char *in_tree, const char *installed,
 /* The default without an environment variable. */
 static int find_database(char **ret, struct err *err)
 {
-	/* the last: libraries may be in a folder of their architecture */
+	/* the third: libraries may be in a folder of their architecture */
 	static const char *const places[] = { "../profiles",
 					      "../share/gpemu/profiles",
-					      "../../share/gpemu/profiles" };
+					      "../../share/gpemu/profiles",
+					      UTIL_WHEEL_UP
+					      "/../share/gpemu/profiles" };
 	Dl_info library = { 0 };
 	char exe[4096];
 	int r = executable(exe, sizeof(exe), err);
@@ -137,10 +145,7 @@ static int kind_dir(enum profile_kind kind, char **ret, struct err *err)
 
 static int is_profile(const struct dirent *e)
 {
-	size_t n = strlen(e->d_name), suffix = strlen(SUFFIX);
-
-	return e->d_name[0] != '.' && n > suffix &&
-	       !strcmp(e->d_name + n - suffix, SUFFIX);
+	return e->d_name[0] != '.' && util_ends_in(e->d_name, SUFFIX);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -307,10 +312,7 @@ static int find_other(enum profile_kind kind, const char *dir, const char *name,
 
 bool profile_is_path(const char *name)
 {
-	size_t n = strlen(name), suffix = strlen(SUFFIX);
-
-	return strchr(name, '/') ||
-	       (n > suffix && !strcmp(name + n - suffix, SUFFIX));
+	return strchr(name, '/') || util_ends_in(name, SUFFIX);
 }
 
 int profile_path(enum profile_kind kind, const char *name, char **ret,

@@ -22,6 +22,17 @@
 int profile_beside_executable(const char *in_tree, const char *installed,
 			      char **ret, struct err *err);
 
+/* The first fields of a profile of most kinds. */
+#define PROFILE_HEAD(type)                                               \
+	{ "name", CONF_STRING, offsetof(type, name), .required = true }, \
+		{ "source", CONF_STRING, offsetof(type, source),         \
+		  .required = true },                                    \
+		{ "verified", CONF_BOOL, offsetof(type, verified),       \
+		  .required = true },                                    \
+	{                                                                \
+		"notes", CONF_STRING, offsetof(type, notes)              \
+	}
+
 enum profile_kind {
 	PROFILE_GPU,
 	PROFILE_STORAGE,
@@ -84,5 +95,39 @@ int profile_parse(const char *bytes, size_t n, const char *name,
 int profile_load(enum profile_kind kind, const char *name,
 		 const struct conf_field *fields, profile_check_fn check,
 		 void *object, struct err *err);
+
+/*
+ * The functions of a kind, such as share_profile_load: by the `fields` and the
+ * `check` of its file, from the defaults that follow. `end` is what they then
+ * return, an expression of `ret` that may complete it.
+ */
+#define PROFILE_FUNCTIONS(kind, which, check, end, ...)                        \
+	int kind##_profile_load(const char *name, struct kind##_profile *ret,  \
+				struct err *err)                               \
+	{                                                                      \
+		int r;                                                         \
+                                                                               \
+		*ret = (struct kind##_profile){ __VA_ARGS__ };                 \
+		r = profile_load(which, name, fields, check, ret, err);        \
+		return r < 0 ? r : (end);                                      \
+	}                                                                      \
+	int kind##_profile_parse(const char *bytes, size_t n,                  \
+				 const char *name, struct kind##_profile *ret, \
+				 struct err *err)                              \
+	{                                                                      \
+		int r;                                                         \
+                                                                               \
+		*ret = (struct kind##_profile){ __VA_ARGS__ };                 \
+		r = profile_parse(bytes, n, name, fields, check, ret, err);    \
+		return r < 0 ? r : (end);                                      \
+	}                                                                      \
+	void kind##_profile_free(struct kind##_profile *p)                     \
+	{                                                                      \
+		conf_free(fields, p);                                          \
+	}                                                                      \
+	json_t *kind##_profile_json(const struct kind##_profile *p)            \
+	{                                                                      \
+		return conf_json(fields, p);                                   \
+	}
 
 #endif

@@ -18,13 +18,7 @@ static const struct conf_field quantile_fields[] = {
 	{ 0 },
 };
 static const struct conf_field fields[] = {
-	{ "name", CONF_STRING, offsetof(struct dataset_profile, name),
-	  .required = true },
-	{ "source", CONF_STRING, offsetof(struct dataset_profile, source),
-	  .required = true },
-	{ "verified", CONF_BOOL, offsetof(struct dataset_profile, verified),
-	  .required = true },
-	{ "notes", CONF_STRING, offsetof(struct dataset_profile, notes) },
+	PROFILE_HEAD(struct dataset_profile),
 	{ "format", CONF_STRING, offsetof(struct dataset_profile, format),
 	  .required = true },
 	{ "files", CONF_UINT, offsetof(struct dataset_profile, files),
@@ -69,19 +63,7 @@ static int check(const void *object, const struct conf_node *root,
 	return 0;
 }
 
-int dataset_profile_load(const char *name, struct dataset_profile *ret,
-			 struct err *err)
-{
-	*ret = (struct dataset_profile){ .samples_per_file = 1 };
-	return profile_load(PROFILE_DATASET, name, fields, check, ret, err);
-}
-
-int dataset_profile_parse(const char *bytes, size_t n, const char *name,
-			  struct dataset_profile *ret, struct err *err)
-{
-	*ret = (struct dataset_profile){ .samples_per_file = 1 };
-	return profile_parse(bytes, n, name, fields, check, ret, err);
-}
+PROFILE_FUNCTIONS(dataset, PROFILE_DATASET, check, 0, .samples_per_file = 1)
 
 /* The quantile function of the standard normal distribution, by bisection of
  * erfc: for a table of a few hundred. */
@@ -123,16 +105,6 @@ int dataset_profile_normal(uint64_t files, double mean, double sd,
 		v[i].bytes = fmax(mean + sd * normal_quantile(q), 1);
 	}
 	return 0;
-}
-
-void dataset_profile_free(struct dataset_profile *p)
-{
-	conf_free(fields, p);
-}
-
-json_t *dataset_profile_json(const struct dataset_profile *p)
-{
-	return conf_json(fields, p);
 }
 
 double dataset_profile_quantile(const struct dataset_profile *p, double q)

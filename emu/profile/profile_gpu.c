@@ -326,24 +326,7 @@ static int fill_defaults(struct gpu_profile *p)
 	return fill_head(p);
 }
 
-int gpu_profile_load(const char *name, struct gpu_profile *ret, struct err *err)
-{
-	int r;
-
-	*ret = (struct gpu_profile){ 0 };
-	r = profile_load(PROFILE_GPU, name, fields, check, ret, err);
-	return r == 0 ? fill_defaults(ret) : r;
-}
-
-int gpu_profile_parse(const char *bytes, size_t n, const char *name,
-		      struct gpu_profile *ret, struct err *err)
-{
-	int r;
-
-	*ret = (struct gpu_profile){ 0 };
-	r = profile_parse(bytes, n, name, fields, check, ret, err);
-	return r == 0 ? fill_defaults(ret) : r;
-}
+PROFILE_FUNCTIONS(gpu, PROFILE_GPU, check, fill_defaults(ret), 0)
 
 int gpu_profile_load_head(const char *name, struct gpu_profile *ret,
 			  struct err *err)
@@ -370,16 +353,6 @@ void gpu_profile_free_models(struct gpu_profile *p)
 	};
 
 	conf_free(models, p);
-}
-
-void gpu_profile_free(struct gpu_profile *p)
-{
-	conf_free(fields, p);
-}
-
-json_t *gpu_profile_json(const struct gpu_profile *p)
-{
-	return conf_json(fields, p);
 }
 
 const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,

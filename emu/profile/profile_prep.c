@@ -26,13 +26,7 @@ static const struct conf_field gpu_fields[] = {
 	{ 0 },
 };
 static const struct conf_field fields[] = {
-	{ "name", CONF_STRING, offsetof(struct prep_profile, name),
-	  .required = true },
-	{ "source", CONF_STRING, offsetof(struct prep_profile, source),
-	  .required = true },
-	{ "verified", CONF_BOOL, offsetof(struct prep_profile, verified),
-	  .required = true },
-	{ "notes", CONF_STRING, offsetof(struct prep_profile, notes) },
+	PROFILE_HEAD(struct prep_profile),
 	{ "device", CONF_STRING, offsetof(struct prep_profile, device) },
 	{ "sample", CONF_RECORD, offsetof(struct prep_profile, sample),
 	  .fields = dist_time_fields, .check = dist_time_check },
@@ -67,29 +61,8 @@ static int check(const void *object, const struct conf_node *root,
 	return 0;
 }
 
-int prep_profile_load(const char *name, struct prep_profile *ret,
-		      struct err *err)
-{
-	int r;
-
-	*ret = (struct prep_profile){ 0 };
-	r = profile_load(PROFILE_PREP, name, fields, check, ret, err);
-	if (r == 0)
-		dist_time_resolve(&ret->sample);
-	return r;
-}
-
-int prep_profile_parse(const char *bytes, size_t n, const char *name,
-		       struct prep_profile *ret, struct err *err)
-{
-	int r;
-
-	*ret = (struct prep_profile){ 0 };
-	r = profile_parse(bytes, n, name, fields, check, ret, err);
-	if (r == 0)
-		dist_time_resolve(&ret->sample);
-	return r;
-}
+PROFILE_FUNCTIONS(prep, PROFILE_PREP, check,
+		  (dist_time_resolve(&ret->sample), 0), 0)
 
 int prep_profile_given(const char *time, struct prep_profile *ret,
 		       struct err *err)
@@ -104,33 +77,13 @@ int prep_profile_given(const char *time, struct prep_profile *ret,
 		       : err_set(err, -ENOMEM, "out of memory");
 }
 
-void prep_profile_free(struct prep_profile *p)
-{
-	conf_free(fields, p);
-}
-
-json_t *prep_profile_json(const struct prep_profile *p)
-{
-	return conf_json(fields, p);
-}
-
-static double of_bytes(const struct prep_profile *p, double bytes)
-{
-	return (double)p->per_mb_ns * bytes / 1e6;
-}
-
 uint64_t prep_profile_cost(const struct prep_profile *p, uint64_t bytes,
 			   struct rng *rng)
 {
-	double ns = of_bytes(p, (double)bytes);
+	double ns = (double)p->per_mb_ns * (double)bytes / 1e6;
 
 	return dist_time_draw(&p->sample, rng) +
 	       (uint64_t)llround(fmin(ns, DIST_MAX_NS));
-}
-
-double prep_profile_mean(const struct prep_profile *p, double bytes)
-{
-	return dist_time_mean(&p->sample) + of_bytes(p, bytes);
 }
 
 uint64_t prep_profile_gpu_ns(const struct prep_profile *p, uint64_t batch)
@@ -159,12 +112,8 @@ int prep_output_parse(const char *s, enum prep_output *ret, struct err *err)
 	static const char *const outputs[] = {
 		[PREP_FP32] = "fp32", [PREP_UINT8] = "uint8"
 	};
-	int i = WORD_FIND(outputs, "output of --prep", s, err);
 
-	if (i < 0)
-		return i;
-	*ret = (enum prep_output)i;
-	return 0;
+	return WORD_INTO(outputs, "output of --prep", s, ret, err);
 }
 
 uint64_t prep_image_bytes(uint64_t side, enum prep_output output)

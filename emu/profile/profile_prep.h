@@ -68,10 +68,9 @@ void prep_profile_free(struct prep_profile *p);
 /* All of it, as in the file; NULL: no memory. */
 json_t *prep_profile_json(const struct prep_profile *p);
 
-/* The time of a sample of `bytes`, ns: one draw, and the mean. */
+/* The time of a sample of `bytes`, ns: one draw. */
 uint64_t prep_profile_cost(const struct prep_profile *p, uint64_t bytes,
 			   struct rng *rng);
-double prep_profile_mean(const struct prep_profile *p, double bytes);
 
 /*
  * The time of a batch on the GPU, ns: linear between the rows and beyond them;

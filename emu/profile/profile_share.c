@@ -17,13 +17,7 @@ static const struct conf_field row_fields[] = {
 };
 
 static const struct conf_field fields[] = {
-	{ "name", CONF_STRING, offsetof(struct share_profile, name),
-	  .required = true },
-	{ "source", CONF_STRING, offsetof(struct share_profile, source),
-	  .required = true },
-	{ "verified", CONF_BOOL, offsetof(struct share_profile, verified),
-	  .required = true },
-	{ "notes", CONF_STRING, offsetof(struct share_profile, notes) },
+	PROFILE_HEAD(struct share_profile),
 	{ "gpus", CONF_LIST, offsetof(struct share_profile, gpus),
 	  .item = CONF_STRING, .item_size = sizeof(char *) },
 	{ "rows", CONF_LIST, offsetof(struct share_profile, rows),
@@ -66,19 +60,7 @@ static int check(const void *object, const struct conf_node *root,
 	return 0;
 }
 
-int share_profile_load(const char *name, struct share_profile *ret,
-		       struct err *err)
-{
-	*ret = (struct share_profile){ 0 };
-	return profile_load(PROFILE_SHARE, name, fields, check, ret, err);
-}
-
-int share_profile_parse(const char *bytes, size_t n, const char *name,
-			struct share_profile *ret, struct err *err)
-{
-	*ret = (struct share_profile){ 0 };
-	return profile_parse(bytes, n, name, fields, check, ret, err);
-}
+PROFILE_FUNCTIONS(share, PROFILE_SHARE, check, 0, 0)
 
 int share_profile_of_gpu(const char *gpu, struct share_profile *ret,
 			 struct err *err)
@@ -98,16 +80,6 @@ int share_profile_of_gpu(const char *gpu, struct share_profile *ret,
 			share_profile_free(ret);
 	}
 	return r;
-}
-
-void share_profile_free(struct share_profile *p)
-{
-	conf_free(fields, p);
-}
-
-json_t *share_profile_json(const struct share_profile *p)
-{
-	return conf_json(fields, p);
 }
 
 double share_profile_speedup(const struct share_profile *p, uint64_t jobs)

@@ -158,6 +158,16 @@ static const struct conf_field quota_fields[] = {
 	RATE(struct storage_profile, quota.mb_per_s),
 	{ 0 },
 };
+static const struct conf_field prefix_fields[] = {
+	SOURCED(struct storage_profile, prefix.),
+	{ "reads_per_s", CONF_DOUBLE,
+	  offsetof(struct storage_profile, prefix.reads_per_s), .min = 0,
+	  .max = 1e9 },
+	{ "writes_per_s", CONF_DOUBLE,
+	  offsetof(struct storage_profile, prefix.writes_per_s), .min = 0,
+	  .max = 1e9 },
+	{ 0 },
+};
 /* 1,000 USD: arbitrary, far above any provider's */
 #define PRICE(key, member)                                              \
 	{                                                               \
@@ -171,7 +181,12 @@ static const struct conf_field price_fields[] = {
 	PRICE("lookup_usd_per_1000", usd_per_1000[STORAGE_LOOKUP]),
 	PRICE("readdir_usd_per_1000", usd_per_1000[STORAGE_READDIR]),
 	PRICE("read_usd_per_1000", usd_per_1000[STORAGE_READ]),
+	PRICE("write_usd_per_1000", usd_per_1000[STORAGE_WRITE]),
+	PRICE("sync_usd_per_1000", usd_per_1000[STORAGE_SYNC]),
+	PRICE("create_usd_per_1000", usd_per_1000[STORAGE_CREATE]),
+	PRICE("remove_usd_per_1000", usd_per_1000[STORAGE_REMOVE]),
 	PRICE("usd_per_gib", usd_per_gib),
+	PRICE("write_usd_per_gib", write_usd_per_gib),
 	{ 0 },
 };
 
@@ -225,6 +240,7 @@ static const struct conf_field fields[] = {
 	{ "link", CONF_RECORD, 0, .fields = link_fields },
 	{ "iops", CONF_RECORD, 0, .fields = iops_fields },
 	{ "quota", CONF_RECORD, 0, .fields = quota_fields },
+	{ "prefix", CONF_RECORD, 0, .fields = prefix_fields },
 	{ "price", CONF_RECORD, 0, .fields = price_fields },
 	CLASS("open", STORAGE_OPEN, check_unrated),
 	CLASS("lookup", STORAGE_LOOKUP, check_unrated),
@@ -354,9 +370,21 @@ double storage_cost_usd(const struct storage_profile *p, enum storage_op op,
 {
 	double usd = p->price.usd_per_1000[op] / 1000;
 
+	if (op == STORAGE_WRITE && p->buffer.bytes)
+		usd *= (double)bytes / (double)p->buffer.unit_bytes;
 	if (op == STORAGE_READ)
 		usd += p->price.usd_per_gib * (double)bytes / GIB;
+	if (op == STORAGE_WRITE)
+		usd += p->price.write_usd_per_gib * (double)bytes / GIB;
 	return usd;
+}
+
+void storage_profile_expose(struct storage_profile *p)
+{
+	if (p->buffer.in_client)
+		p->buffer.bytes = 0;
+	if (p->prefix.reads_per_s > 0)
+		p->iops.per_s = 0;
 }
 
 json_t *storage_profile_json(const struct storage_profile *p)

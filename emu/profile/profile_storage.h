@@ -120,14 +120,22 @@ struct storage_profile {
 		double per_s;	 /* slots */
 		double mb_per_s; /* 10^6 bytes */
 	} quota;
+	/* Requests a second and prefix of a store, beyond which it answers
+	 * SlowDown; not used by the model, but gpemu-s3. 0: no limit. */
+	struct {
+		char *source;
+		bool verified;
+		double reads_per_s, writes_per_s;
+	} prefix;
 	/* What a provider charges for requests and bytes; not used by the
-	 * model. source NULL: nothing is known of prices. Operations that
-	 * write have none. */
+	 * model. source NULL: nothing is known of prices. With a buffer a unit
+	 * of it is a write. */
 	struct {
 		char *source;
 		bool verified;
 		double usd_per_1000[STORAGE_N_OPS];
 		double usd_per_gib; /* read */
+		double write_usd_per_gib;
 	} price;
 	/* Written bytes enter it as fast as the link moves them, while it has
 	 * room. Whole units leave it, each through a channel with the costs of
@@ -152,9 +160,14 @@ const struct storage_class *storage_class_of(const struct storage_profile *p,
 /* How long a channel needs for a read, ns, besides occupancy and seek. */
 double storage_channel_ns(const struct storage_profile *p, double bytes);
 
-/* The price of an operation, USD; `bytes` count for reads alone. */
+/* The price of an operation, USD; `bytes` count for reads and writes. */
 double storage_cost_usd(const struct storage_profile *p, enum storage_op op,
 			uint64_t bytes);
+
+/* As clients see it that speak its protocol: without the buffer of a client,
+ * and where it has limits of a prefix, without the cap of requests that stands
+ * for them. */
+void storage_profile_expose(struct storage_profile *p);
 
 /* "open", "read", "write" and so on: the key in a profile. */
 const char *storage_op_name(enum storage_op op);

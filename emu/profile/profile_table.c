@@ -354,8 +354,15 @@ static int clean_model(struct table_model *m, const struct table_model *ref,
 	return 0;
 }
 
-int table_clean_memory(struct table *t, const struct table *canonical,
-		       double memory_mib, struct err *err)
+/*
+ * Replace impossible memory cells, for the whole model, by those of
+ * `canonical`: a peak above `memory_mib` although the step ran, a persistent
+ * part below 0 or above the peak, or a peak that deviates from the canonical
+ * one by more than 10 % in the median. Allocations hardly depend on the GPU:
+ * elsewhere the tables agree to 1 %.
+ */
+static int table_clean_memory(struct table *t, const struct table *canonical,
+			      double memory_mib, struct err *err)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		struct table_model *m = &t->models[i];

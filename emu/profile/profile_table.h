@@ -79,16 +79,6 @@ int table_cover(struct table *t, const char *path, const char *gpu,
 		struct err *err);
 
 /*
- * Replace impossible memory cells, for the whole model, by those of
- * `canonical`: a peak above `memory_mib` although the step ran, a persistent
- * part below 0 or above the peak, or a peak that deviates from the canonical
- * one by more than 10 % in the median. Allocations hardly depend on the GPU:
- * elsewhere the tables agree to 1 %.
- */
-int table_clean_memory(struct table *t, const struct table *canonical,
-		       double memory_mib, struct err *err);
-
-/*
  * The same with the canonical table read from `memory_from` (may be NULL).
  * `path` names this table in errors.
  */
@@ -130,8 +120,5 @@ double table_error(const struct gpu_profile *p, const struct gpu_model *m,
 double table_stated_error(const struct gpu_profile *p,
 			  const struct gpu_model *m,
 			  const struct table_model *t);
-
-/* The five numbers of a row by column. */
-double table_row_value(const struct gpu_row *row, size_t column);
 
 #endif

@@ -42,16 +42,9 @@ enum {
 	MIN_POINTS = 5 /* fewer say nothing about noise */
 };
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 void table_sort(double *v, size_t n)
 {
-	qsort(v, n, sizeof(*v), by_value);
+	qsort(v, n, sizeof(*v), util_compare_double);
 }
 
 double table_median(double *v, size_t n)
@@ -86,7 +79,8 @@ double table_tolerance(const struct table_model *m, size_t i, size_t column,
 	return m->points[i].v[column] * fmax(tolerance, noisy);
 }
 
-double table_row_value(const struct gpu_row *row, size_t column)
+/* The five numbers of a row by column. */
+static double table_row_value(const struct gpu_row *row, size_t column)
 {
 	const double v[TABLE_COLUMNS] = { row->forward_ms, row->backward_ms,
 					  row->transfer_ms, row->peak_mib,

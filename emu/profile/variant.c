@@ -41,7 +41,7 @@ static int with_sequence(const char *name, uint64_t sequence_length, char **ret,
 	    strtoull(given + 3, NULL, 10) != sequence_length)
 		return err_set(err, -EINVAL,
 			       "--sequence-length %" PRIu64
-			       ": not that of --model %s",
+			       ": differs from that of --model %s",
 			       sequence_length, name);
 	if (given || !sequence_length) {
 		*ret = strdup(name);

@@ -29,8 +29,7 @@ int main(int argc, char **argv)
 		{ "measure", "make a GPU profile of the local device",
 		  profile_tool_measure },
 		{ "validate",
-		  "a GPU profile against training steps on the "
-		  "device",
+		  "compare a GPU profile with training steps on the device",
 		  profile_tool_validate },
 		{ "verify", "compare a GPU profile with its tables",
 		  profile_tool_verify },

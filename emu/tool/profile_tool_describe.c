@@ -33,6 +33,16 @@ static int describe_gpu(const char *name, char *line, size_t size,
 	return r;
 }
 
+static int check_name(const char *name, const char *own, struct err *err)
+{
+	return profile_is_path(name) || !strcmp(own, name)
+		       ? 0
+		       : err_set(err, -EINVAL,
+				 "%s: its 'name' is '%s', unlike the file's "
+				 "name",
+				 name, own);
+}
+
 static int describe_storage(const char *name, char *line, size_t size,
 			    struct err *err)
 {
@@ -43,10 +53,7 @@ static int describe_storage(const char *name, char *line, size_t size,
 	if (r < 0)
 		return r;
 	read = &p->op[STORAGE_READ];
-	if (!profile_is_path(name) && strcmp(p->name, name))
-		r = err_set(err, -EINVAL,
-			    "%s: its 'name' is '%s', unlike the file's name",
-			    name, p->name);
+	r = check_name(name, p->name, err);
 	snprintf(line, size, "a read takes %.4g ms on average",
 		 (dist_time_mean(&read->occupancy) +
 		  dist_time_mean(&read->latency) + dist_time_mean(&read->seek) +
@@ -62,10 +69,8 @@ static int describe_dataset(const char *name, char *line, size_t size,
 	struct dataset_profile p;
 	int r = dataset_profile_load(name, &p, err);
 
-	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
-		r = err_set(err, -EINVAL,
-			    "%s: its 'name' is '%s', unlike the file's name",
-			    name, p.name);
+	if (r == 0)
+		r = check_name(name, p.name, err);
 	if (r == 0)
 		snprintf(line, size, "%llu %s files, %.0f bytes on average%s",
 			 (unsigned long long)p.files, p.format,
@@ -81,10 +86,8 @@ static int describe_prep(const char *name, char *line, size_t size,
 	struct prep_profile p;
 	int r = prep_profile_load(name, &p, err);
 
-	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
-		r = err_set(err, -EINVAL,
-			    "%s: its 'name' is '%s', unlike the file's name",
-			    name, p.name);
+	if (r == 0)
+		r = check_name(name, p.name, err);
 	if (r == 0)
 		snprintf(line, size, "%.4g ms a sample on average%s%s%s",
 			 dist_time_mean(&p.sample) / 1e6,
@@ -101,10 +104,8 @@ static int describe_node(const char *name, char *line, size_t size,
 	struct node_profile p;
 	int r = node_profile_load(name, &p, err);
 
-	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
-		r = err_set(err, -EINVAL,
-			    "%s: its 'name' is '%s', unlike the file's name",
-			    name, p.name);
+	if (r == 0)
+		r = check_name(name, p.name, err);
 	if (r == 0)
 		snprintf(line, size, "%" PRIu64 " x %s, %" PRIu64 " cores%s",
 			 p.gpus, p.gpu ? p.gpu : "a GPU without a profile",
@@ -119,10 +120,8 @@ static int describe_share(const char *name, char *line, size_t size,
 	struct share_profile p;
 	int r = share_profile_load(name, &p, err);
 
-	if (r == 0 && !profile_is_path(name) && strcmp(p.name, name))
-		r = err_set(err, -EINVAL,
-			    "%s: its 'name' is '%s', unlike the file's name",
-			    name, p.name);
+	if (r == 0)
+		r = check_name(name, p.name, err);
 	if (r == 0)
 		snprintf(line, size, "speedup of %zu concurrent jobs: %.3g%s",
 			 p.rows.n, share_profile_speedup(&p, p.rows.n),

@@ -23,8 +23,7 @@ static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
 	{ "memory", CONF_SIZE, offsetof(struct options, memory), .arg = "SIZE",
 	  .min = 0, .max = 1e15, .check = gpu_memory_check,
-	  .help = "the GPU has this memory, such as 40G, instead of its "
-		  "profile's, and is otherwise the same" },
+	  .help = "memory of the GPU, such as 40G, instead of its profile's" },
 	{ 0 },
 };
 

@@ -247,9 +247,9 @@ int profile_tool_import(int argc, char **argv)
 		.summary = "Make a GPU profile from the measured table in "
 			   "FILE..., of one of the formats that --list format "
 			   "prints.",
-		.notes = "Rows on the line between others, within the "
-			 "tolerance or the noise of the data, are omitted. The "
-			 "head is a GPU profile; its models are not used.",
+		.notes = "Rows that lie on the line between others, within the "
+			 "tolerance or the noise of the data, are omitted. "
+			 "--head is a GPU profile; its models are not used.",
 		.fields = import_fields,
 		.kinds = kinds,
 	};
@@ -261,7 +261,7 @@ int profile_tool_import(int argc, char **argv)
 		return cli_fail(-ENOMEM, &err);
 	cli_parse(&program, argc, argv, &o, paths);
 	if (!o.head) {
-		fprintf(stderr, "%s: --head is needed\n", program.name);
+		fprintf(stderr, "%s: --head is required\n", program.name);
 		conf_free(import_fields, &o);
 		return EXIT_STATUS_USAGE;
 	}

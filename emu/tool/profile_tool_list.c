@@ -22,7 +22,7 @@ static const struct conf_field list_fields[] = {
 	{ "models", CONF_STRING, offsetof(struct options, models),
 	  .arg = "PATTERN",
 	  .help = "list the models of all GPUs whose name contains PATTERN, or "
-		  "is like it where it has * or ?" },
+		  "matches it if it has * or ?" },
 	{ "markdown", CONF_BOOL, offsetof(struct options, markdown),
 	  .help = "print the page of docs/ on the database" },
 	{ 0 },
@@ -105,7 +105,7 @@ static int list_models(const char *pattern, FILE *f, json_t *list,
 	}
 	if (r == 0 && !json_array_size(list))
 		r = err_set(err, -ENOENT,
-			    "no model of a GPU profile is like '%s'", pattern);
+			    "no model of a GPU profile matches '%s'", pattern);
 	return r;
 }
 

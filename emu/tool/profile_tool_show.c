@@ -140,11 +140,12 @@ static void show_price(FILE *f, const struct storage_profile *p)
 	if (!p->price.source)
 		return;
 	fprintf(f, "price       USD for 1,000:");
-	for (int op = 0; op < STORAGE_N_READING; op++)
+	for (int op = 0; op < STORAGE_RENAME; op++)
 		fprintf(f, " %s %g%s", storage_op_name((enum storage_op)op),
 			p->price.usd_per_1000[op],
-			op < STORAGE_N_READING - 1 ? "," : "");
-	fprintf(f, "; %g a GiB read\n", p->price.usd_per_gib);
+			op < STORAGE_RENAME - 1 ? "," : "");
+	fprintf(f, "; %g a GiB read, %g a GiB written\n", p->price.usd_per_gib,
+		p->price.write_usd_per_gib);
 	show_source(f, "", p->price.source, p->price.verified);
 }
 

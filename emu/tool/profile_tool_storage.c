@@ -36,11 +36,11 @@ static const struct conf_field fields[] = {
 		  "at least 16 MiB, which is only read" },
 	{ "space", CONF_SIZE, offsetof(struct options, space), .arg = "SIZE",
 	  .min = 0, .max = 1e15,
-	  .help = "bytes to write into the folder at most; choose more than "
-		  "the device's own cache has (default 1G)" },
+	  .help = "limit of bytes written into the folder; choose more than "
+		  "the device's own cache (default 1G)" },
 	{ "seconds", CONF_DOUBLE, offsetof(struct options, seconds), .arg = "S",
 	  .min = .01, .max = 3600,
-	  .help = "time of each of some 30 points (default 2)" },
+	  .help = "time per point, of some 30 points (default 2)" },
 	{ "name", CONF_STRING, offsetof(struct options, name), .arg = "NAME",
 	  .help = "name of the profile (default: that of the output)" },
 	PROFILE_TOOL_FILE("output", struct options, output, "the profile"),

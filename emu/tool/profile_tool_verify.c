@@ -334,11 +334,10 @@ int profile_tool_verify(int argc, char **argv)
 		.n_args = 1,
 		.summary = "Print the deviation of the profile GPU from every "
 			   "point of the table from which it was made.",
-		.notes = "'beyond' counts the points that are off by more "
-			 "than the tolerance and the noise allow; exit "
-			 "status 1 when there are any. With --hold-out the "
-			 "rows of GPU are not used, only what it says was "
-			 "measured.",
+		.notes = "'beyond' counts the points that deviate by more than "
+			 "the tolerance and the noise; exit status 1 if there "
+			 "are any. With --hold-out the rows of GPU are not "
+			 "used, only its list of measured points.",
 		.fields = verify_fields,
 		.kinds = kinds,
 	};

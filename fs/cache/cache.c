@@ -140,15 +140,6 @@ void cache_remove(struct cache *c, struct cache_entry *e)
 		cache_index_remove(&c->index, e);
 }
 
-void cache_clear(struct cache *c)
-{
-	struct cache_entry *e;
-	size_t cursor = 0;
-
-	while ((e = cache_index_next(&c->index, ENTRY_CACHED, &cursor)))
-		cache_remove(c, e);
-}
-
 /* Evict until `bytes` fit; false: the policy has no victim. */
 static bool make_room(struct cache *c, uint64_t bytes)
 {
@@ -214,6 +205,14 @@ struct cache_entry *cache_offer(struct cache *c, const struct cache_object *o)
 	struct cache_entry *e = cache_index_find(&c->index, o->key);
 
 	return e && e->state == ENTRY_CACHED ? e : try_admit(c, o, e);
+}
+
+void cache_reweigh(struct cache *c, uint64_t key)
+{
+	struct cache_entry *e = c->ops->reweighed ? cache_peek(c, key) : NULL;
+
+	if (e)
+		c->ops->reweighed(c->state, e);
 }
 
 bool cache_has_room(const struct cache *c, uint64_t bytes)

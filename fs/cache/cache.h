@@ -88,6 +88,8 @@ struct cache_entry *cache_access_only(struct cache *c,
  * already is left unchanged.
  */
 struct cache_entry *cache_offer(struct cache *c, const struct cache_object *o);
+/* The importance of an object has changed (policy_params), cached or not. */
+void cache_reweigh(struct cache *c, uint64_t key);
 /* Would an object of so many bytes fit without an eviction? */
 bool cache_has_room(const struct cache *c, uint64_t bytes);
 /* Look without counting; NULL when it is not cached. */
@@ -106,9 +108,8 @@ uint64_t cache_object_bytes(const struct cache *c, const struct cache_entry *e);
 
 void *cache_user(const struct cache_entry *e);
 void cache_set_user(struct cache_entry *e, void *user);
-/* Remove one entry (its fetch failed), or all; not counted as evictions. */
+/* Remove an entry (its fetch failed); not counted as an eviction. */
 void cache_remove(struct cache *c, struct cache_entry *e);
-void cache_clear(struct cache *c);
 
 uint64_t cache_used(const struct cache *c);
 /* Memory taken by the index, the entries and the policy. */

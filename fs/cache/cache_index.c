@@ -60,6 +60,8 @@ int cache_index_init(struct cache_index *x, size_t data_bytes,
 {
 	size_t bytes = sizeof(struct cache_entry) + data_bytes;
 
+	if (data_bytes > STEP_BYTES)
+		return -ENOMEM;
 	*x = (struct cache_index){
 		.stride = (bytes + ENTRY_UNIT - 1) / ENTRY_UNIT * ENTRY_UNIT,
 		.mask = FIRST_SLOTS - 1,

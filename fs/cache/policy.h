@@ -9,6 +9,7 @@
  * object not cached: admit? -> victim, removed (until it fits) -> inserted
  * object cached:     hit
  * dropped by control: removed, without victim before it
+ * cached, and a loader announces another importance of it: reweighed
  *
  * Ghosts: `removed` may make its entry a ghost (policy_ghost.h). Then the cache
  * keeps the entry, finds it at the object's next miss and passes it to `admit`,
@@ -101,6 +102,15 @@ struct policy_params {
 	/* Admit only the objects of which this is true; NULL: any. */
 	bool (*allowed)(void *allowed_ctx, uint64_t key);
 	void *allowed_ctx;
+	/* The importance of an object to the training, as a loader announces
+	 * it: finite, 0 or more; 0 until it does. For all hooks but init. */
+	double (*importance)(const void *importance_ctx, uint64_t key);
+	const void *importance_ctx; /* NULL hook: that of all is 0 */
+	/* The class of an object, below n_labels, of which some may have no
+	 * objects: the first folder of its file's path. For all hooks. */
+	uint32_t (*label)(const void *label_ctx, uint64_t key);
+	const void *label_ctx; /* NULL hook: all are of one class */
+	uint32_t n_labels;
 	/* With count_metadata: what an object takes in the host besides its
 	 * bytes. A policy's init gets the whole overhead here. */
 	uint64_t overhead_bytes;
@@ -139,6 +149,8 @@ struct policy_ops {
 	/* It was accessed again; `next_use` as of the object. NULL: not
 	 * relevant. */
 	void (*hit)(void *state, struct cache_entry *entry, uint64_t next_use);
+	/* Its importance has changed. NULL: the policy does not use it. */
+	void (*reweighed)(void *state, struct cache_entry *entry);
 	/* It was removed: as the victim, or by the host. */
 	void (*removed)(void *state, struct cache_entry *entry);
 	/*

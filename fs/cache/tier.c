@@ -19,12 +19,8 @@ int tier_admit_parse(const char *word, enum tier_admit *ret, struct err *err)
 		[TIER_ADMIT_EVERY] = "every",
 		[TIER_ADMIT_FIRST] = "first",
 	};
-	int i = WORD_FIND(words, "tier admission", word, err);
 
-	if (i < 0)
-		return i;
-	*ret = (enum tier_admit)i;
-	return 0;
+	return WORD_INTO(words, "tier admission", word, ret, err);
 }
 
 const struct policy_ops *tier_policy_ops(const struct tier_policy *p)
@@ -86,6 +82,19 @@ int tier_add_policies(struct tier *t, const char *list, struct err *err)
 	}
 }
 
+static int bad_size(const char *word, struct err *err)
+{
+	char size[UNITS_TEXT];
+
+	if (units_size_hint(word, size))
+		return err_set(err, -EINVAL,
+			       "'%s' is not a size: write %s (units are powers "
+			       "of 1024)",
+			       word, size);
+	return err_set(err, -EINVAL,
+		       "'%s' is not a cache size such as 35%% or 8G", word);
+}
+
 int tier_add_sizes(struct tier *t, const char *list, struct err *err)
 {
 	_cleanup_free_ char *copy = strdup(list);
@@ -101,10 +110,7 @@ int tier_add_sizes(struct tier *t, const char *list, struct err *err)
 			return -ENOMEM;
 		t->sizes = v;
 		if (units_parse_capacity(word, &v[t->n_sizes]) < 0)
-			return err_set(err, -EINVAL,
-				       "'%s' is not a cache size such as 35%% "
-				       "or 8G",
-				       word);
+			return bad_size(word, err);
 		t->n_sizes++;
 	}
 	return 0;

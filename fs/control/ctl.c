@@ -2,6 +2,7 @@
 #include "fs/control/ctl.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +10,168 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/tick.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
 #include "emu/profile/profile.h"
 #include "fs/cache/tier.h"
-#include "fs/control/ctl_fault.h"
-#include "fs/control/ctl_nic.h"
 #include "fs/control/ctl_prom.h"
 #include "fs/control/warm.h"
+#include "fs/layer/layer_fault.h"
 #include "fs/layer/trace.h"
+#include "net/nic.h"
+
+/*
+ * The network card in the control files, for the rank that trains on this node:
+ * its gradients pass the same card as the traffic of the caches.
+ *
+ *	control	reduce ID WALL_NS BYTES BYTES_PER_S LATENCY_NS
+ *		A bucket of gradients (net/gradients.h). ID: of the rank, any
+ *		number; WALL_NS: CLOCK_MONOTONIC, when it can pass.
+ *	nic	{"gb_per_s", "latency_us", "time_scale", "sent_bytes",
+ *		"received_bytes", "delay_ns": {ID: how much later its buckets
+ *		are reduced than alone on the card}}; {} without a card
+ */
+
+struct line {
+	uint64_t id, wall_ns, bytes;
+	double bytes_per_s;
+	uint64_t latency_ns;
+};
+
+/* arbitrary: bounds that no link reaches, and whose sums fit */
+static const struct conf_field reduce_words[] = {
+	{ "ID", CONF_UINT, offsetof(struct line, id), .max = 1e15 },
+	{ "WALL_NS", CONF_UINT, offsetof(struct line, wall_ns), .max = 1e18 },
+	{ "BYTES", CONF_UINT, offsetof(struct line, bytes), .min = 1,
+	  .max = GRADIENTS_BYTES },
+	{ "BYTES_PER_S", CONF_DOUBLE, offsetof(struct line, bytes_per_s),
+	  .min = 1e3, .max = 1e15 },
+	{ "LATENCY_NS", CONF_UINT, offsetof(struct line, latency_ns),
+	  .max = 3600e9 },
+};
+
+/* Later than any step that a rank can know of. arbitrary */
+#define MOST_AHEAD_NS (3600 * NS_PER_S)
+
+/* The command `reduce` with its arguments. -EINVAL, and as nic_reduce; with a
+ * text. */
+static int ctl_reduce(struct ctl *ctl, char *args, struct err *err)
+{
+	struct line l = { 0 };
+	char *save, *word = strtok_r(args, " \t\r", &save);
+	struct gradients_bucket b;
+	uint64_t now;
+	int r = 0;
+
+	if (!ctl->nic)
+		return err_set(err, -ENODEV, "reduce: the mount has no --nic");
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(reduce_words); i++) {
+		if (!word)
+			return err_set(err, -EINVAL,
+				       "use: reduce ID WALL_NS BYTES "
+				       "BYTES_PER_S LATENCY_NS");
+		r = conf_set(&reduce_words[i], &l, word, err);
+		word = strtok_r(NULL, " \t\r", &save);
+	}
+	if (r < 0)
+		return r;
+	now = tick_now(server_tick(ctl->server));
+	b = (struct gradients_bucket){
+		.ready_ns = tick_of_wall(server_tick(ctl->server), l.wall_ns),
+		.bytes = l.bytes,
+		.bytes_per_s = l.bytes_per_s,
+		.latency_ns = l.latency_ns,
+	};
+	if (word || b.ready_ns > now + MOST_AHEAD_NS)
+		return err_set(err, -EINVAL, "reduce: %s",
+			       word ? "too many words"
+				    : "more than an hour ahead");
+	r = nic_reduce(ctl->nic, l.id, &b, now);
+	return r < 0 ? err_set(err, r, "reduce: %s", strerror(-r)) : 0;
+}
+
+/* NULL: no memory. */
+static json_t *ctl_nic_json(struct ctl *ctl)
+{
+	struct nic_delay delay[GRADIENTS_CHAINS];
+	json_t *delays;
+	int n;
+
+	if (!ctl->nic)
+		return json_object();
+	n = nic_delays(ctl->nic, delay);
+	if (n < 0)
+		return NULL;
+	delays = json_object();
+	for (int i = 0; i < n; i++) {
+		char id[24];
+
+		snprintf(id, sizeof(id), "%" PRIu64, delay[i].id);
+		json_object_set_new(delays, id,
+				    json_integer((json_int_t)delay[i].ns));
+	}
+	return json_pack("{s:f, s:f, s:f, s:I, s:I, s:o}", "gb_per_s",
+			 ctl->nic->out.bytes_per_s / 1e9, "latency_us",
+			 (double)ctl->nic->latency_ns / NS_PER_US, "time_scale",
+			 tick_scale(server_tick(ctl->server)), "sent_bytes",
+			 (json_int_t)__atomic_load_n(&ctl->nic->sent,
+						     __ATOMIC_RELAXED),
+			 "received_bytes",
+			 (json_int_t)__atomic_load_n(&ctl->nic->received,
+						     __ATOMIC_RELAXED),
+			 "delay_ns", delays);
+}
+
+/* The faults in the control files. */
+
+static int clear(struct ctl *ctl, const char *id, struct err *err)
+{
+	const struct conf_field field = { "id", CONF_UINT, 0, .min = 1,
+					  .max = UINT32_MAX };
+	uint64_t number = 0;
+	int r = id[0] ? conf_set(&field, &number, id, err) : 0;
+
+	return r < 0 ? err_set(err, r,
+			       "no fault with the id %s; stats lists them", id)
+		     : server_fault_clear(ctl->server, (uint32_t)number, err);
+}
+
+/* The command `fault` with its arguments: "add RULE", "clear [ID]". */
+static int ctl_fault(struct ctl *ctl, char *args, struct err *err)
+{
+	char *verb = util_trim(args), *rest = verb + strcspn(verb, " \t");
+	size_t n = (size_t)(rest - verb);
+
+	rest = util_trim(rest);
+	if (n == 3 && !strncmp(verb, "add", n) && rest[0])
+		return server_fault_add(ctl->server, rest, err);
+	if (n == 5 && !strncmp(verb, "clear", n))
+		return clear(ctl, rest, err);
+	return err_set(err, -EINVAL, "use: fault add RULE, fault clear [ID]");
+}
+
+/* Under the options' lock: set the option "fault", if there is one, to the
+ * rules in force. -ENOMEM. */
+static int ctl_fault_refresh(struct ctl *ctl)
+{
+	const struct conf_field *f = ctl->fields;
+	struct conf_list *list, fresh;
+	int r;
+
+	while (f->key && strcmp(f->key, "fault"))
+		f++;
+	if (!f->key)
+		return 0;
+	const struct conf_field one[2] = { *f, { 0 } };
+
+	r = server_fault_texts(ctl->server, &fresh);
+	list = (struct conf_list *)((char *)ctl->options + f->offset);
+	conf_free(one, ctl->options);
+	*list = fresh;
+	return r;
+}
 
 /* arbitrary: a control write is a few lines */
 enum { MAX_COMMAND = 4096 };
@@ -34,7 +188,7 @@ static const char *const names[CTL_N_FILES] = {
 	[CTL_STATS] = "stats",	 [CTL_STATS_PROM] = "stats.prom",
 	[CTL_CONFIG] = "config", [CTL_CONTROL] = "control",
 	[CTL_GROUPS] = "groups", [CTL_NIC] = "nic",
-	[CTL_FUTURE] = "future",
+	[CTL_FUTURE] = "future", [CTL_IMPORTANCE] = "importance",
 };
 
 const char *ctl_name(enum ctl_file file)
@@ -44,7 +198,8 @@ const char *ctl_name(enum ctl_file file)
 
 bool ctl_writable(enum ctl_file file)
 {
-	return file == CTL_CONTROL || file == CTL_FUTURE;
+	return file == CTL_CONTROL || file == CTL_FUTURE ||
+	       file == CTL_IMPORTANCE;
 }
 
 uint32_t ctl_mode(enum ctl_file file)
@@ -53,7 +208,8 @@ uint32_t ctl_mode(enum ctl_file file)
 	case CTL_STATS:
 	case CTL_STATS_PROM: return 0444;
 	case CTL_CONTROL:
-	case CTL_FUTURE: return 0600;
+	case CTL_FUTURE:
+	case CTL_IMPORTANCE: return 0600;
 	default: return 0400;
 	}
 }
@@ -91,6 +247,8 @@ json_t *ctl_stats(struct ctl *ctl)
 			stats, "control_bytes",
 			json_integer((json_int_t)__atomic_load_n(
 				&ctl->text_bytes, __ATOMIC_RELAXED)));
+	if (stats && ctl->add_stats)
+		ctl->add_stats(ctl->add_ctx, stats);
 	if (stats && ctl->warm)
 		json_object_set_new(stats, "warm", warm_json(ctl->warm));
 	if (stats && ctl->trace)
@@ -198,6 +356,8 @@ int ctl_read_at(struct ctl *ctl, enum ctl_file file, uint64_t offset, size_t n,
 int ctl_write(struct ctl *ctl, enum ctl_file file, const void *writer,
 	      uint64_t offset, const char *bytes, size_t n, struct err *err)
 {
+	if (file == CTL_IMPORTANCE)
+		return server_importance(ctl->server, bytes, n, err);
 	return file == CTL_FUTURE ? server_future(ctl->server, writer, offset,
 						  bytes, n, err)
 				  : ctl_command(ctl, bytes, n, err);
@@ -444,7 +604,7 @@ bool ctl_may_wait(enum ctl_file file, const char *text, size_t n)
 	static const char *const words[] = { "set", "warm", "resize" };
 	const char *end = text + n;
 
-	if (file == CTL_FUTURE)
+	if (file != CTL_CONTROL)
 		return true;
 	while (text < end && n <= MAX_COMMAND) { /* longer: fails */
 		const char *eol = memchr(text, '\n', (size_t)(end - text));

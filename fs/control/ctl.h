@@ -7,10 +7,12 @@
  *	config      the effective configuration as YAML      (read)
  *	groups      which files are read together, one JSON array of
  *	            paths a line; empty without groups      (read)
- *	nic         the network card as JSON (ctl_nic.h)     (read)
+ *	nic         the network card as JSON                  (read)
  *	control     one command a line                       (write)
  *	future      the accesses to come, as a loader announces them
  *	            (common/system/future.h)                 (write)
+ *	importance  how much files matter, as a loader announces it
+ *	            (common/system/importance.h)             (write)
  *
  * Listings of the root omit the directory, so that programs that walk the
  * dataset (ImageFolder, find) do not see it. A file's content is made when it
@@ -19,7 +21,7 @@
  * Commands: `reset`, `epoch`, `drop-cache`, `resize SIZE`, `set KEY VALUE` with
  * the keys cache_policy, cache_size, tier, storage and bandwidth, `fault add
  * RULE` and `fault clear [ID]` (fs/layer/fault.h), `warm LIST`
- * (fs/control/warm.h), `reduce ...` (fs/control/ctl_nic.h).
+ * (fs/control/warm.h), `reduce ...`.
  */
 #ifndef GPEMU_FS_CONTROL_CTL_H
 #define GPEMU_FS_CONTROL_CTL_H
@@ -40,6 +42,7 @@ enum ctl_file {
 	CTL_GROUPS,
 	CTL_NIC,
 	CTL_FUTURE,
+	CTL_IMPORTANCE,
 	CTL_N_FILES,
 };
 
@@ -68,6 +71,9 @@ struct ctl {
 	struct trace *trace; /* or NULL */
 	struct nic *nic;     /* of --peers; NULL: none */
 	uint64_t text_bytes; /* atomic: of what ctl_read returned */
+	/* what a front end adds to the stats; NULL: nothing */
+	void (*add_stats)(void *ctx, json_t *stats);
+	void *add_ctx;
 	const char *transport; /* atomic: as --transport; NULL: not yet known */
 };
 
@@ -97,8 +103,9 @@ int ctl_check_file(const char *path, struct err *err);
 bool ctl_ends(enum ctl_file file);
 /* May this write wait for a file, or for a command that does? */
 bool ctl_may_wait(enum ctl_file file, const char *text, size_t n);
-/* A write to a file that is ctl_writable: commands (ctl_command), or a part of
- * the future (server_future). `writer` tells open files apart. */
+/* A write to a file that is ctl_writable: commands (ctl_command), a part of the
+ * future (server_future), or server_importance. `writer` tells open files
+ * apart. */
 int ctl_write(struct ctl *ctl, enum ctl_file file, const void *writer,
 	      uint64_t offset, const char *bytes, size_t n, struct err *err);
 /* A file that ctl_ends was closed after writes; may wait. -EINVAL with a

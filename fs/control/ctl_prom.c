@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/json.h"
 #include "common/util.h"
 
 static void print_label(FILE *f, const char *value)
@@ -38,53 +39,44 @@ static void print_group(FILE *f, const char *name, json_t *group)
 	}
 }
 
-static void print_faults(FILE *f, json_t *stats)
+/* Counts of each of a list: "gpemu_fs_KIND_COUNT{ID="1",LABEL="..."} 5". A
+ * member without `id` is named by its place. */
+struct prom_list {
+	const char *key, *kind, *id, *label;
+	const char *const *counts; /* ended by NULL */
+};
+
+static void print_list(FILE *f, json_t *stats, const struct prom_list *l)
 {
-	static const char *const counts[] = { "matched", "fired", "held" };
-	json_t *faults = json_object_get(stats, "faults"), *fault;
+	json_t *list = json_object_get(stats, l->key), *one, *id;
 	size_t i;
 
-	for (size_t c = 0; c < ARRAY_SIZE(counts); c++) {
-		fprintf(f, "# TYPE gpemu_fs_fault_%s gauge\n", counts[c]);
-		json_array_foreach (faults, i, fault) {
-			const char *text = json_string_value(
-				json_object_get(fault, "rule"));
-
-			fprintf(f, "gpemu_fs_fault_%s{id=\"%lld\",rule=\"",
-				counts[c],
-				(long long)json_integer_value(
-					json_object_get(fault, "id")));
-			print_label(f, text);
+	for (const char *const *count = l->counts; *count; count++) {
+		fprintf(f, "# TYPE gpemu_fs_%s_%s gauge\n", l->kind, *count);
+		json_array_foreach (list, i, one) {
+			id = json_object_get(one, l->id);
+			fprintf(f, "gpemu_fs_%s_%s{%s=\"%lld\",%s=\"", l->kind,
+				*count, l->id,
+				id ? (long long)json_integer_value(id)
+				   : (long long)i + 1,
+				l->label);
+			print_label(f, json_get_text(one, l->label));
 			fprintf(f, "\"} %lld\n",
 				(long long)json_integer_value(
-					json_object_get(fault, counts[c])));
+					json_object_get(one, *count)));
 		}
 	}
 }
 
-static void print_tiers(FILE *f, json_t *stats)
-{
-	static const char *const counts[] = { "capacity_bytes", "used_bytes",
-					      "objects",	"hits",
-					      "misses",		"evictions" };
-	json_t *tiers = json_object_get(stats, "tiers"), *tier;
-	size_t i;
-
-	for (size_t c = 0; c < ARRAY_SIZE(counts); c++) {
-		fprintf(f, "# TYPE gpemu_fs_tier_%s gauge\n", counts[c]);
-		json_array_foreach (tiers, i, tier) {
-			const char *storage = json_string_value(
-				json_object_get(tier, "storage"));
-
-			fprintf(f, "gpemu_fs_tier_%s{tier=\"%zu\",storage=\"",
-				counts[c], i + 1);
-			print_label(f, storage ? storage : "");
-			fprintf(f, "\"} %lld\n",
-				(long long)json_integer_value(
-					json_object_get(tier, counts[c])));
-		}
-	}
-}
+static const struct prom_list faults = {
+	"faults", "fault", "id", "rule",
+	(const char *const[]){ "matched", "fired", "held", NULL }
+};
+static const struct prom_list tiers = {
+	"tiers", "tier", "tier", "storage",
+	(const char *const[]){ "capacity_bytes", "used_bytes", "objects",
+			       "hits", "misses", "evictions", NULL }
+};
 
 /* Every number of the stats is a gauge: `reset` clears even the counters. */
 void ctl_prom(FILE *f, json_t *stats)
@@ -124,6 +116,6 @@ void ctl_prom(FILE *f, json_t *stats)
 			print_value(f, "latency_us", labels, number);
 		}
 	}
-	print_tiers(f, stats);
-	print_faults(f, stats);
+	print_list(f, stats, &tiers);
+	print_list(f, stats, &faults);
 }

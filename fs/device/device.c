@@ -543,3 +543,22 @@ uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
 	}
 	return done + dist_time_draw(&c->latency, &d->rng[op]);
 }
+
+uint64_t device_go_on(struct device *d, uint64_t before, uint64_t bytes,
+		      uint64_t now)
+{
+	const struct storage_class *c =
+		storage_class_of(d->profile, STORAGE_READ);
+	const struct storage_class none = { 0 };
+	uint64_t issue = pass_quota(d, &none, bytes, now), start, busy, link;
+
+	busy = hold_channel(d, issue,
+			    channel_ns(d, c, before + bytes) -
+				    channel_ns(d, c, before),
+			    &start);
+	if (d->link_mb_per_s <= 0)
+		return busy;
+	link = MAX(d->link_busy, start);
+	d->link_busy = later(link, stream_ns(bytes, d->link_mb_per_s));
+	return MAX(busy, d->link_busy);
+}

@@ -43,5 +43,12 @@ uint64_t device_place(uint64_t object, uint64_t offset);
  */
 uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
 			 uint64_t offset, uint64_t bytes, uint64_t now);
+/*
+ * The next `bytes` of a read whose first `before` bytes came at `now`, the
+ * deadline of those, which other calls may have passed: only its bytes take
+ * time, in the quota, on a channel and on the link.
+ */
+uint64_t device_go_on(struct device *d, uint64_t before, uint64_t bytes,
+		      uint64_t now);
 
 #endif

@@ -12,7 +12,9 @@
 #include "common/util.h"
 #include "fs/device/device.h"
 
-enum { MAX_READERS = 16 };
+/* arbitrary: for reads that would block the receiving thread, unless the source
+ * says how many are worth it; more helps only if it is on a slow disk */
+enum { N_READERS = 4, MAX_READERS = 64 };
 
 struct fetcher {
 	struct fetcher_config c;
@@ -28,8 +30,10 @@ struct fetcher {
 	struct fetch *first, *last;
 	bool stopping; /* atomic too */
 	pthread_t readers[MAX_READERS];
+	unsigned most_readers;	      /* constant */
 	unsigned n_readers;	      /* started so far */
 	unsigned n_idle;	      /* of these: waiting for a job */
+	unsigned n_here;	      /* atomic: callers at `work` */
 	struct round_trip round_trip; /* emulated ns; atomic, set once */
 	struct fetch_stats stats;     /* relaxed atomics */
 };
@@ -92,7 +96,7 @@ static void count_latency(struct fetcher *fetcher, const struct fetch *f)
 
 static void finish(struct fetcher *fetcher, struct fetch *f, bool stopping)
 {
-	if (f->op == STORAGE_READ && !stopping)
+	if (f->op == STORAGE_READ && !stopping && !f->before)
 		count_latency(fetcher, f);
 	if (f->op != STORAGE_N_OPS) /* else it only waited */
 		__atomic_fetch_sub(&fetcher->lead->stats.inflight, 1,
@@ -165,7 +169,9 @@ static void read_pieces(struct fetcher *fetcher, struct fetch *f)
 
 static void read_now(struct fetcher *fetcher, struct fetch *f)
 {
-	if (f->n_pieces)
+	if (f->work)
+		f->error = f->work(f);
+	else if (f->n_pieces)
 		read_pieces(fetcher, f);
 	else if (f->buf)
 		f->error = real_read(fetcher, f, false);
@@ -227,7 +233,7 @@ static void enqueue(struct fetcher *fetcher, struct fetch *f)
 	fetcher->last = f;
 	/* most sources never block; if no further thread can be had, the first
 	 * does all reads */
-	if (!fetcher->n_idle && fetcher->n_readers < fetcher->c.n_readers)
+	if (!fetcher->n_idle && fetcher->n_readers < fetcher->most_readers)
 		start_reader(fetcher);
 	pthread_mutex_unlock(&fetcher->job_lock);
 	pthread_cond_signal(&fetcher->job_wake);
@@ -238,9 +244,24 @@ static void add_to_bill(struct fetcher *fetcher, const struct fetch *f)
 {
 	const struct storage_profile *p = device_profile(fetcher->device);
 
-	fetcher->bill.requests[f->op]++;
+	fetcher->bill.requests[f->op] += !f->before;
 	fetcher->bill.usd += storage_cost_usd(p, f->op, f->bytes);
+	if (f->before)
+		fetcher->bill.usd -= storage_cost_usd(p, f->op, 0);
 	fetcher->bill.priced |= p->price.source != NULL;
+}
+
+static void count_op(struct fetch_stats *s, const struct fetch *f)
+{
+	if (f->op == STORAGE_READ) {
+		count(&s->backend_reads, !f->before);
+		count(&s->backend_bytes, f->bytes);
+	} else if (f->op == STORAGE_WRITE) {
+		count(&s->writes, 1);
+		count(&s->bytes_written, f->bytes);
+	} else if (f->op == STORAGE_SYNC) {
+		count(&s->syncs, 1);
+	}
 }
 
 void fetch_charge(struct fetcher *fetcher, struct fetch *f)
@@ -252,10 +273,7 @@ void fetch_charge(struct fetcher *fetcher, struct fetch *f)
 	if (f->op == STORAGE_N_OPS)
 		return;
 	count(&fetcher->lead->stats.inflight, 1);
-	if (f->op == STORAGE_READ) {
-		count(&fetcher->stats.backend_reads, 1);
-		count(&fetcher->stats.backend_bytes, f->bytes);
-	}
+	count_op(&fetcher->stats, f);
 	if (f->takes)
 		return;
 	pthread_mutex_lock(&fetcher->device_lock);
@@ -263,10 +281,23 @@ void fetch_charge(struct fetcher *fetcher, struct fetch *f)
 	 * point */
 	now = MAX(f->arrival, fetcher->last_arrival);
 	fetcher->last_arrival = now;
-	f->deadline = device_schedule(fetcher->device, f->op, f->node,
-				      f->offset, f->bytes, now);
+	f->deadline = f->before
+			      ? device_go_on(fetcher->device, f->before,
+					     f->bytes, f->arrival)
+			      : device_schedule(fetcher->device, f->op, f->node,
+						f->offset, f->bytes, now);
 	add_to_bill(fetcher, f);
 	pthread_mutex_unlock(&fetcher->device_lock);
+}
+
+static bool work_here(struct fetcher *fetcher, struct fetch *f)
+{
+	unsigned n = __atomic_fetch_add(&fetcher->n_here, 1, __ATOMIC_RELAXED);
+
+	if (n < FETCH_HERE)
+		f->error = f->work(f);
+	__atomic_fetch_sub(&fetcher->n_here, 1, __ATOMIC_RELAXED);
+	return n < FETCH_HERE;
 }
 
 void fetch_read(struct fetcher *fetcher, struct fetch *f)
@@ -276,7 +307,11 @@ void fetch_read(struct fetcher *fetcher, struct fetch *f)
 		finish(fetcher, f, true);
 		return;
 	}
-	if (f->n_pieces || f->later) {
+	if (f->work && f->here && work_here(fetcher, f)) {
+		wait_for_deadline(fetcher, f);
+		return;
+	}
+	if (f->work || f->n_pieces || f->later) {
 		enqueue(fetcher, f);
 		return;
 	}
@@ -336,7 +371,9 @@ int fetcher_new(const struct fetcher_config *config, struct fetcher **ret)
 	r = device_new(config->storage, config->seed, &f->device);
 	if (r == 0)
 		r = timerq_new(config->tick, fire, f, &f->timers);
-	f->c.n_readers = MIN(config->n_readers, MAX_READERS);
+	f->most_readers = config->source->readers;
+	f->most_readers = f->most_readers ? MIN(f->most_readers, MAX_READERS)
+					  : N_READERS;
 	if (r == 0)
 		r = start_reader(f);
 	if (r < 0) {
@@ -394,10 +431,16 @@ void fetcher_set_round_trip(struct fetcher *f, const struct round_trip *trip)
 	__atomic_store_n(&f->round_trip.busy_ns,
 			 (uint64_t)((double)trip->busy_ns / scale),
 			 __ATOMIC_RELAXED);
+	/* the answer to what changes a file is as short as that to an open */
 	for (int op = 0; op < STORAGE_N_OPS; op++)
-		__atomic_store_n(&f->round_trip.alone_ns[op],
-				 (uint64_t)((double)trip->alone_ns[op] / scale),
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(
+			&f->round_trip.alone_ns[op],
+			(uint64_t)((double)trip
+					   ->alone_ns[op < STORAGE_N_READING
+							      ? op
+							      : STORAGE_OPEN] /
+				   scale),
+			__ATOMIC_RELAXED);
 	__atomic_store_n(&f->round_trip.alone_mib_ns,
 			 (uint64_t)((double)trip->alone_mib_ns / scale),
 			 __ATOMIC_RELAXED);
@@ -424,6 +467,10 @@ void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	fetcher_counts(f, &ret->backend_reads, &ret->backend_bytes);
+	ret->writes = __atomic_load_n(&f->stats.writes, __ATOMIC_RELAXED);
+	ret->bytes_written =
+		__atomic_load_n(&f->stats.bytes_written, __ATOMIC_RELAXED);
+	ret->syncs = __atomic_load_n(&f->stats.syncs, __ATOMIC_RELAXED);
 	ret->inflight = __atomic_load_n(&f->stats.inflight, __ATOMIC_RELAXED);
 	hist_merge(&ret->requested, &f->stats.requested);
 	hist_merge(&ret->achieved, &f->stats.achieved);
@@ -443,6 +490,9 @@ void fetcher_reset_stats(struct fetcher *f)
 {
 	__atomic_store_n(&f->stats.backend_reads, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&f->stats.backend_bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->stats.writes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->stats.bytes_written, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->stats.syncs, 0, __ATOMIC_RELAXED);
 	hist_reset(&f->stats.requested);
 	hist_reset(&f->stats.achieved);
 	hist_reset(&f->stats.error);

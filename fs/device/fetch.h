@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One read of the emulated device: the bytes come from the source, the time
- * from the device model. The device fixes the deadline at once. The real read
- * runs meanwhile; it is a lower bound of the duration and does not add to it.
+ * One operation of the emulated device: the bytes of a read come from the
+ * source, the time from the device model. The device fixes the deadline at
+ * once. The real read runs meanwhile; it is a lower bound of the duration and
+ * does not add to it.
  *
  *	fetch_start --- device_schedule --> deadline
  *	     |                                 |
@@ -24,6 +25,10 @@
 struct device;
 struct fetcher;
 
+/* arbitrary: threads that `work` may hold up (struct fetch); a program that
+ * allows it has so many more */
+enum { FETCH_HERE = 2 };
+
 /* One of several files in one read of the device. */
 struct fetch_piece {
 	uint32_t node;
@@ -44,6 +49,19 @@ struct fetch {
 	 * on a reader thread: together they are megabytes. */
 	struct fetch_piece *pieces;
 	size_t n_pieces;
+	/* Instead of both: the real operation on a file that is not one of the
+	 * tree. 0 or -errno. On a reader thread, and only if no fault ended the
+	 * operation before. With `here` on the caller's thread, which it seldom
+	 * makes wait, unless FETCH_HERE others are there: the wake-up of a
+	 * reader takes longer than to copy a few pages. */
+	int (*work)(struct fetch *f);
+	bool here;
+	/* Of that file, below the root of the mount; NULL: `node` is one of the
+	 * tree. */
+	const char *path;
+	/* Of a read: so many bytes before its own came with the same request,
+	 * which goes on. 0: it is a request. */
+	uint64_t before;
 	uint64_t arrival;
 	void *client;	/* of a metadata operation: see struct read_request */
 	uint64_t takes; /* not 0: the duration, without the device */
@@ -63,6 +81,12 @@ struct fetch {
 	struct fetch *next;
 };
 
+/* Does it open a file of the tree, which a layer may have? */
+static inline bool fetch_opens(const struct fetch *f)
+{
+	return f->op == STORAGE_OPEN && !f->path;
+}
+
 /* Requests that the device has served, and what they cost. */
 struct fetch_bill {
 	uint64_t requests[STORAGE_N_OPS];
@@ -72,6 +96,7 @@ struct fetch_bill {
 
 struct fetch_stats {
 	uint64_t backend_reads, backend_bytes;
+	uint64_t writes, bytes_written, syncs;
 	uint64_t inflight;
 	struct round_trip round_trip;	 /* taken off deadlines */
 	struct hist requested, achieved; /* emulated ns, read operations */
@@ -85,7 +110,6 @@ struct fetcher_config {
 	const struct tree *tree;
 	const struct storage_profile *storage;
 	uint64_t seed;
-	unsigned n_readers; /* at most: threads for reads that would block */
 	/* The mount's first fetcher: it counts the requests in flight of all,
 	 * and its round trip applies to all. NULL: this is the first. It must
 	 * outlive this one. */

@@ -16,7 +16,9 @@
 #include "fs/device/calibrate.h"
 #include "fs/front/front_calibrate.h"
 #include "fs/front/front_dir.h"
+#include "fs/front/front_change.h"
 #include "fs/front/front_file.h"
+#include "fs/front/front_upper.h"
 #include "fs/front/front_xattr.h"
 #include "fs/front/front_private.h"
 
@@ -140,7 +142,13 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		lookup_ctl(f, req, parent, name);
 		return;
 	}
-	node = tree_lookup(tree, (uint32_t)(parent - 1), name);
+	node = upper_has(parent)
+		       ? TREE_NONE
+		       : tree_lookup(tree, (uint32_t)(parent - 1), name);
+	if (node == TREE_NONE && f->c.upper) {
+		front_change_lookup(req, parent, name);
+		return;
+	}
 	if (node != TREE_NONE)
 		node = tree_file(tree, node);
 	wait_for(f, STORAGE_LOOKUP, node == TREE_NONE ? TREE_ROOT : node,
@@ -152,11 +160,19 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 static void op_getattr(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
+	const struct front *f = fuse_req_userdata(req);
 	struct stat st;
+	int r = 0;
 
 	(void)fi;
-	front_stat(fuse_req_userdata(req), ino, &st);
-	fuse_reply_attr(req, &st, FRONT_TIMEOUT_S);
+	if (front_is_ctl(ino))
+		front_stat(f, ino, &st);
+	else
+		r = front_upper_stat(f, ino, &st);
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_attr(req, &st, FRONT_TIMEOUT_S);
 }
 
 /* Of the owner, or of root: nobody else comes here, see front_mount_options. */
@@ -174,11 +190,22 @@ static bool may(const struct front *f, fuse_ino_t ino, int mask)
 	return !(mask & ~(int)bits);
 }
 
+static bool is_folder(const struct front *f, fuse_ino_t ino)
+{
+	return S_ISDIR(server_tree(f->c.server)->nodes[ino - 1].mode);
+}
+
 static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
 	struct front *f = fuse_req_userdata(req);
 	bool writes = front_is_ctl(ino) && ctl_writable(front_ctl_file(ino));
 
+	if (upper_has(ino)) {
+		fuse_reply_err(req, -upper_access(f->c.upper, ino, mask));
+		return;
+	}
+	if (f->c.upper && !front_is_ctl(ino))
+		writes = is_folder(f, ino);
 	if ((mask & W_OK) && !writes)
 		fuse_reply_err(req, EROFS);
 	else
@@ -189,8 +216,11 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
 	struct front *f = fuse_req_userdata(req);
 	char target[PATH_MAX];
-	int r = server_readlink(f->c.server, (uint32_t)(ino - 1), target,
-				sizeof(target));
+	int r = upper_has(ino)
+			? upper_readlink(f->c.upper, ino, target,
+					 sizeof(target))
+			: server_readlink(f->c.server, (uint32_t)(ino - 1),
+					  target, sizeof(target));
 
 	if (r < 0)
 		fuse_reply_err(req, -r);
@@ -200,11 +230,12 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 
 static void answer_readdir(struct wait *w)
 {
-	front_readdir(w->front, w->req, w->ino, w->size, w->offset, w->plus);
+	front_readdir(w->front, w->req, w->ino, w->size, w->offset, w->plus,
+		      NULL);
 }
 
 static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-		 bool plus)
+		 bool plus, struct fuse_file_info *fi)
 {
 	struct front *f = fuse_req_userdata(req);
 	struct wait w = { .req = req,
@@ -218,7 +249,10 @@ static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		w.fetch.takes = probe_ns(f);
 	/* a listing is one operation, whatever its number of calls */
 	if (offset || (front_is_ctl(ino) && !w.fetch.takes))
-		front_readdir(f, req, ino, size, offset, plus);
+		front_readdir(f, req, ino, size, offset, plus,
+			      (struct upper_list *)(uintptr_t)fi->fh);
+	else if (fi->fh)
+		front_upper_list(req, ino, size, plus, fi);
 	else
 		wait_for(f, STORAGE_READDIR,
 			 w.fetch.takes ? TREE_ROOT : (uint32_t)(ino - 1), &w);
@@ -227,15 +261,13 @@ static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size,
 		       off_t offset, struct fuse_file_info *fi)
 {
-	(void)fi;
-	list(req, ino, size, offset, false);
+	list(req, ino, size, offset, false, fi);
 }
 
 static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size,
 			   off_t offset, struct fuse_file_info *fi)
 {
-	(void)fi;
-	list(req, ino, size, offset, true);
+	list(req, ino, size, offset, true, fi);
 }
 
 static void answer_open(struct wait *w)
@@ -250,6 +282,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (front_is_ctl(ino))
 		front_file_open_ctl(f, req, ino, fi);
+	else if (upper_has(ino))
+		front_upper_open(req, ino, fi);
 	else if ((fi->flags & O_ACCMODE) != O_RDONLY)
 		fuse_reply_err(req, EROFS);
 	else if (!f->shared && !may(f, ino, R_OK))
@@ -272,6 +306,10 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	struct front *f = fuse_req_userdata(req);
 	struct wait w = { .req = req, .size = size, .answer = answer_probe };
 
+	if (upper_has(ino)) {
+		front_upper_read(req, ino, size, offset, fi);
+		return;
+	}
 	/* other clients may read control files during the calibration */
 	if (front_is_ctl(ino) && offset == CALIBRATE_OFFSET)
 		w.fetch.takes = probe_ns(f);
@@ -298,16 +336,22 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 			      .f_flag = ST_RDONLY };
 
 	(void)ino;
+	if (f->c.upper && upper_statvfs(f->c.upper, &st) == 0) {
+		st.f_flag = 0;
+		st.f_files += t->n_nodes - t->n_again;
+	}
 	fuse_reply_statfs(req, &st);
 }
 
-/* --- operations that a read-only mount refuses -------------------------- */
+/* --- writes ------------------------------------------------------------- */
 
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf,
 		     size_t size, off_t offset, struct fuse_file_info *fi)
 {
 	if (front_is_ctl(ino))
 		front_file_write_ctl(req, buf, size, offset, fi);
+	else if (upper_has(ino))
+		front_upper_write(req, ino, buf, size, offset, fi);
 	else
 		fuse_reply_err(req, EROFS);
 }
@@ -316,59 +360,21 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf,
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr,
 		       int to_set, struct fuse_file_info *fi)
 {
-	(void)attr;
 	if (front_is_ctl(ino) && ctl_writable(front_ctl_file(ino)) &&
 	    !(to_set & ~(FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MTIME |
 			 FUSE_SET_ATTR_CTIME)))
 		op_getattr(req, ino, fi);
 	else
-		fuse_reply_err(req, EROFS);
+		front_change_setattr(req, ino, attr, to_set, fi);
 }
 
-static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name,
-		     mode_t mode, dev_t dev)
+static void op_release(fuse_req_t req, fuse_ino_t ino,
+		       struct fuse_file_info *fi)
 {
-	(void)parent, (void)name, (void)mode, (void)dev;
-	fuse_reply_err(req, EROFS);
-}
-
-static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name,
-		     mode_t mode)
-{
-	op_mknod(req, parent, name, mode, 0);
-}
-
-static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
-{
-	op_mknod(req, parent, name, 0, 0);
-}
-
-static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent,
-		       const char *name)
-{
-	(void)link;
-	op_mknod(req, parent, name, 0, 0);
-}
-
-static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
-		      fuse_ino_t newparent, const char *newname,
-		      unsigned int flags)
-{
-	(void)newparent, (void)newname, (void)flags;
-	op_mknod(req, parent, name, 0, 0);
-}
-
-static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent,
-		    const char *newname)
-{
-	op_mknod(req, newparent, newname, (mode_t)ino, 0);
-}
-
-static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name,
-		      mode_t mode, struct fuse_file_info *fi)
-{
-	(void)fi;
-	op_mknod(req, parent, name, mode, 0);
+	if (upper_has(ino))
+		front_upper_release(req, ino, fi);
+	else
+		front_file_release(req, ino, fi);
 }
 
 /* --- start and stop ----------------------------------------------------- */
@@ -435,23 +441,33 @@ static const struct fuse_lowlevel_ops ops = {
 	.setattr = op_setattr,
 	.access = op_access,
 	.readlink = op_readlink,
-	.mknod = op_mknod,
-	.mkdir = op_mkdir,
-	.unlink = op_unlink,
-	.rmdir = op_unlink,
-	.symlink = op_symlink,
-	.rename = op_rename,
-	.link = op_link,
+	.mknod = front_change_mknod,
+	.mkdir = front_change_mkdir,
+	.unlink = front_change_unlink,
+	.rmdir = front_change_rmdir,
+	.symlink = front_change_symlink,
+	.rename = front_change_rename,
+	.link = front_change_link,
 	.open = op_open,
 	.read = op_read,
 	.write = op_write,
-	.release = front_file_release,
+	.release = op_release,
 	.readdir = op_readdir,
 	.readdirplus = op_readdirplus,
 	.statfs = op_statfs,
 	.getxattr = front_xattr_get,
 	.listxattr = front_xattr_list,
-	.create = op_create,
+	.setxattr = front_xattr_set,
+	.removexattr = front_xattr_remove,
+	.fallocate = front_upper_fallocate,
+	.lseek = front_upper_lseek,
+	.create = front_upper_create,
+	.forget = front_change_forget,
+	.forget_multi = front_change_forget_multi,
+	.fsync = front_upper_fsync,
+	.fsyncdir = front_upper_fsyncdir,
+	.opendir = front_upper_opendir,
+	.releasedir = front_upper_releasedir,
 };
 
 int front_new(const struct front_config *config, struct front **ret,
@@ -524,10 +540,12 @@ int front_loop(struct front *f)
 	let_wake();
 	f->looper = pthread_self();
 	__atomic_store_n(&f->looping, true, __ATOMIC_RELEASE);
-	/* handlers never wait for the device, so a few threads suffice */
+	/* handlers never wait for the device, so a few threads suffice, and
+	 * those that writes may hold up */
 	fuse_loop_cfg_set_clone_fd(config, 1);
 	fuse_loop_cfg_set_max_threads(
-		config, (unsigned)MAX(4, sysconf(_SC_NPROCESSORS_ONLN)));
+		config, (unsigned)MAX(4, sysconf(_SC_NPROCESSORS_ONLN)) +
+				(f->c.upper ? FETCH_HERE : 0));
 	r = fuse_session_loop_mt(f->session, config);
 	transport_stop(&f->transport);
 	__atomic_store_n(&f->looping, false, __ATOMIC_RELEASE);
@@ -552,7 +570,7 @@ void front_stop(struct front *f)
 void front_unmount(struct front *f)
 {
 	if (f->mounted)
-		fuse_session_unmount(f->session);
+		mountpoint_unmount(&f->mountpoint, f->session);
 	f->mounted = false;
 	mountpoint_release(&f->mountpoint);
 }

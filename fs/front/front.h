@@ -3,48 +3,16 @@
  * The FUSE front end: translates between the kernel's requests (libfuse's
  * low-level API) and the server. Files are opened with direct I/O, so that
  * the kernel keeps no second, unmodelled cache of their bytes. Names and
- * attributes never change, so the kernel may cache them without limit.
+ * attributes of the dataset never change, so the kernel may cache them without
+ * limit. With a writable folder (fs/upper) there are further ones, which only
+ * the clients of the mount change.
  */
 #ifndef GPEMU_FS_FRONT_FRONT_H
 #define GPEMU_FS_FRONT_FRONT_H
 
-#include "fs/control/ctl.h"
+#include "fs/front/front_config.h"
 
 struct front;
-struct jobs;
-
-/* How a reader gets the bytes of a cached file. */
-enum hit_path {
-	HIT_PATH_AUTO,	      /* passthrough where supported, else reply */
-	HIT_PATH_REPLY,	      /* each read is a request to this process */
-	HIT_PATH_PASSTHROUGH, /* as auto; warns where it is unsupported */
-};
-/* "auto", "reply" or "passthrough". */
-int hit_path_parse(const char *s, enum hit_path *ret, struct err *err);
-
-/* How requests reach this process. */
-enum front_transport {
-	TRANSPORT_AUTO,	 /* io_uring where the kernel enables it, else dev */
-	TRANSPORT_DEV,	 /* read from /dev/fuse */
-	TRANSPORT_URING, /* as auto; warns where it is unavailable */
-};
-/* "auto", "dev" or "uring". */
-int front_transport_parse(const char *s, enum front_transport *ret,
-			  struct err *err);
-
-struct front_config {
-	struct server *server;
-	struct ctl *ctl;
-	struct jobs *jobs;	/* for commands that may wait */
-	const char *source;	/* shown as the device in mount(8) */
-	const char *mountpoint; /* absolute */
-	const char *options;	/* mount options "a,b=c", or NULL */
-	enum hit_path hit_path;
-	enum front_transport transport;
-	/* called once, when the mount is usable */
-	void (*ready)(void *ctx);
-	void *ctx;
-};
 
 /* Check the mount options by mounting in a temporary folder; unmounted on
  * return. Errors as front_new. */

@@ -10,7 +10,7 @@
 
 bool front_is_ctl(fuse_ino_t ino)
 {
-	return ino >= CTL_DIR_INO;
+	return ino >= CTL_DIR_INO && !upper_has(ino);
 }
 
 enum ctl_file front_ctl_file(fuse_ino_t ino)
@@ -67,6 +67,8 @@ void front_stat(const struct front *f, fuse_ino_t ino, struct stat *ret)
 		ret->st_gid = n->gid;
 	}
 	ret->st_mode = n->mode;
+	if (f->c.upper && S_ISDIR(n->mode))
+		ret->st_mode |= S_IWUSR;
 	ret->st_nlink = S_ISDIR(n->mode) ? 2 : 1 + n->names_of;
 	ret->st_size = S_ISDIR(n->mode) ? 0 : (off_t)n->bytes;
 	ret->st_blocks = (blkcnt_t)((ret->st_size + 511) / 512);
@@ -85,6 +87,9 @@ void front_entry(const struct front *f, fuse_ino_t ino,
 		ret->entry_timeout = 0;
 	if (ino)
 		front_stat(f, ino, &ret->attr);
+	/* more is known of it than may be waited for here: front_upper_stat */
+	if (f->c.upper && ino && S_ISDIR(ret->attr.st_mode))
+		ret->attr_timeout = 0;
 }
 
 /* A listing under construction. */
@@ -97,12 +102,12 @@ struct page {
 };
 
 /* false: full. `next` is the offset of the entry after this one. */
-static bool add(struct page *p, const char *name, fuse_ino_t ino, off_t next)
+static bool put(struct page *p, const char *name, struct fuse_entry_param *ret,
+		off_t next)
 {
-	struct fuse_entry_param e;
+	struct fuse_entry_param e = *ret;
 	size_t n;
 
-	front_entry(p->front, ino, &e);
 	if (p->plus) {
 		/* "." and ".." take no reference on an inode */
 		if (name[0] == '.' && (!name[1] || !strcmp(name, "..")))
@@ -119,18 +124,61 @@ static bool add(struct page *p, const char *name, fuse_ino_t ino, off_t next)
 	return true;
 }
 
-static void add_children(struct page *p, fuse_ino_t ino, uint64_t i)
+static bool add(struct page *p, const char *name, fuse_ino_t ino, off_t next)
+{
+	struct fuse_entry_param e = { .attr.st_ino = ino,
+				      .attr.st_mode = S_IFDIR };
+
+	/* of a folder of the upper only its own entry, and that above it */
+	if (!upper_has(ino))
+		front_entry(p->front, ino, &e);
+	return put(p, name, &e, next);
+}
+
+/* No lookup of these names is counted: the kernel gets only number and type. */
+static void add_listed(struct page *p, const struct upper_list *l, uint64_t i,
+		       uint64_t first)
+{
+	for (; i - first < l->n; i++) {
+		const struct upper_listed *x = &l->v[i - first];
+		struct fuse_entry_param e = { .attr.st_ino = x->ino,
+					      .attr.st_mode = x->type };
+
+		if (!put(p, x->name, &e, (off_t)i + 1))
+			return;
+	}
+}
+
+/* The number of the entry after them. false: full. */
+static bool add_children(struct page *p, fuse_ino_t ino, uint64_t *i)
 {
 	const struct tree *t = server_tree(p->front->c.server);
 	const struct tree_node *dir = &t->nodes[ino - 1];
 
-	for (; i - 2 < dir->n_children; i++) {
-		uint32_t child = dir->first_child + (uint32_t)(i - 2);
+	for (; *i - 2 < dir->n_children; ++*i) {
+		uint32_t child = dir->first_child + (uint32_t)(*i - 2);
 
 		if (!add(p, tree_name(t, child), tree_file(t, child) + 1ull,
-			 (off_t)i + 1))
+			 (off_t)*i + 1))
+			return false;
+	}
+	return true;
+}
+
+/* Those of the dataset, then those of the writable folder. */
+static void add_all(struct page *p, fuse_ino_t ino, uint64_t i,
+		    const struct upper_list *l)
+{
+	const struct tree *t = server_tree(p->front->c.server);
+	uint64_t first = 2;
+
+	if (!upper_has(ino)) {
+		first += t->nodes[ino - 1].n_children;
+		if (!add_children(p, ino, &i))
 			return;
 	}
+	if (l)
+		add_listed(p, l, i, first);
 }
 
 static void add_ctl(struct page *p, uint64_t i)
@@ -141,19 +189,24 @@ static void add_ctl(struct page *p, uint64_t i)
 			return;
 }
 
+static fuse_ino_t above(const struct front *f, fuse_ino_t ino)
+{
+	if (upper_has(ino)) /* the kernel knows better */
+		return ino;
+	if (front_is_ctl(ino))
+		return FUSE_ROOT_ID;
+	return server_tree(f->c.server)->nodes[ino - 1].parent + 1ull;
+}
+
 void front_readdir(const struct front *f, fuse_req_t req, fuse_ino_t ino,
-		   size_t size, off_t offset, bool plus)
+		   size_t size, off_t offset, bool plus,
+		   const struct upper_list *list)
 {
 	struct page p = { .front = f,
 			  .req = req,
 			  .size = size,
 			  .plus = plus,
 			  .buf = malloc(size) };
-	fuse_ino_t up =
-		front_is_ctl(ino)
-			? FUSE_ROOT_ID
-			: server_tree(f->c.server)->nodes[ino - 1].parent +
-				  1ull;
 	uint64_t i = (uint64_t)offset;
 
 	if (!p.buf) {
@@ -163,12 +216,12 @@ void front_readdir(const struct front *f, fuse_req_t req, fuse_ino_t ino,
 	/* entries 0 and 1 are the dots, then the children */
 	if (i == 0 && add(&p, ".", ino, 1))
 		i = 1;
-	if (i == 1 && add(&p, "..", up, 2))
+	if (i == 1 && add(&p, "..", above(f, ino), 2))
 		i = 2;
 	if (i >= 2 && front_is_ctl(ino))
 		add_ctl(&p, i);
 	else if (i >= 2)
-		add_children(&p, ino, i);
+		add_all(&p, ino, i, list);
 	fuse_reply_buf(req, p.buf, p.used);
 	free(p.buf);
 }

@@ -10,8 +10,10 @@
 #include <fuse_lowlevel.h>
 
 #include "fs/front/front_private.h"
+#include "fs/upper/upper.h"
 
-/* The tree never changes: the kernel may cache names and attributes a day. */
+/* The tree never changes, and nobody else changes the writable folder: the
+ * kernel may cache names and attributes a day. */
 #define FRONT_TIMEOUT_S 86400.0
 
 bool front_is_ctl(fuse_ino_t ino);
@@ -26,8 +28,10 @@ void front_stat(const struct front *f, fuse_ino_t ino, struct stat *ret);
 /* The reply to a lookup; ino 0: "no such name", which is cached too. */
 void front_entry(const struct front *f, fuse_ino_t ino,
 		 struct fuse_entry_param *ret);
-/* Reply to a readdir (plus: with attributes) from `offset` on. */
+/* Reply to a readdir (plus: with attributes) from `offset` on. `list`: names
+ * that the tree lacks, or NULL. */
 void front_readdir(const struct front *f, fuse_req_t req, fuse_ino_t ino,
-		   size_t size, off_t offset, bool plus);
+		   size_t size, off_t offset, bool plus,
+		   const struct upper_list *list);
 
 #endif

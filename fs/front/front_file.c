@@ -3,19 +3,124 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fuse_lowlevel.h>
 #include <stdlib.h>
 #include <string.h>
-
 #include <utlist.h>
 
+#include "common/log.h"
 #include "common/tick.h"
 #include "common/util.h"
-#include "fs/front/front_ctl.h"
+#include "fs/control/jobs.h"
 #include "fs/front/front_dir.h"
+#include "fs/front/front_private.h"
+
+/* Writes to control files. */
+
+/* A write; without a request, the end of the writes. */
+struct command {
+	struct job job;
+	fuse_req_t req;
+	struct ctl *ctl;
+	enum ctl_file file;
+	const void *writer;
+	uint64_t offset;
+	size_t n;
+	const char *text;
+	char copy[];
+};
+
+static int run(const struct command *c)
+{
+	struct err err = { 0 };
+	int r = c->req ? ctl_write(c->ctl, c->file, c->writer, c->offset,
+				   c->text, c->n, &err)
+		       : ctl_end(c->ctl, c->writer, &err);
+
+	if (r < 0)
+		log_error(CTL_DIR_NAME "/%s: %s", ctl_name(c->file), err.text);
+	return r;
+}
+
+static void answer(const struct command *c, int r)
+{
+	if (r < 0)
+		fuse_reply_err(c->req, -r);
+	else
+		fuse_reply_write(c->req, c->n);
+}
+
+static int command_work(struct job *job)
+{
+	return run(container_of(job, struct command, job));
+}
+
+static void command_done(struct job *job, int r)
+{
+	const struct command *c = container_of(job, struct command, job);
+
+	if (c->req)
+		answer(c, r);
+}
+
+static void command_free(struct job *job)
+{
+	free(container_of(job, struct command, job));
+}
+
+/* -ENOMEM. */
+static int run_later(struct front *f, const struct command *what)
+{
+	struct command *c = malloc(sizeof(*c) + what->n);
+
+	if (!c)
+		return -ENOMEM;
+	*c = *what;
+	c->job = (struct job){ .work = command_work,
+			       .done = command_done,
+			       .free = command_free };
+	c->text = memcpy(c->copy, what->text, what->n);
+	jobs_add(f->c.jobs, &c->job);
+	return 0;
+}
+
+/* Do what ctl_write does and answer, now or from another thread
+ * (fs/control/jobs.h). */
+static void front_ctl_write(struct front *f, fuse_req_t req, enum ctl_file file,
+			    const void *writer, uint64_t offset,
+			    const char *text, size_t n)
+{
+	const struct command c = { .req = req,
+				   .ctl = f->c.ctl,
+				   .file = file,
+				   .writer = writer,
+				   .offset = offset,
+				   .n = n,
+				   .text = text };
+
+	if (!ctl_may_wait(file, text, n))
+		answer(&c, run(&c));
+	else if (run_later(f, &c) < 0)
+		fuse_reply_err(req, ENOMEM);
+}
+
+/* The writer has closed the file; after its writes. Errors are logged: the
+ * close is over. */
+static void front_ctl_end(struct front *f, enum ctl_file file,
+			  const void *writer)
+{
+	const struct command c = {
+		.ctl = f->c.ctl, .file = file, .writer = writer, .text = ""
+	};
+
+	if (ctl_ends(file))
+		run_later(f, &c);
+}
 
 /* Of linux/fuse.h; libfuse 3.14 does not know all of them. */
 #define OPEN_DIRECT_IO (1u << 0)
 #define OPEN_NOFLUSH (1u << 5)
+#define OPEN_PARALLEL_WRITES (1u << 6)	/* since 6.0 */
 #define OPEN_PASSTHROUGH_FILE (1u << 7) /* since 6.9 */
 #define OPEN_FLAGS_PLAIN (OPEN_DIRECT_IO | OPEN_NOFLUSH)
 /* the kernel accepts only NOFLUSH beside it */
@@ -111,6 +216,15 @@ static void reply_open(struct front *f, fuse_req_t req, struct front_file *file,
 		file_free(f, file);
 }
 
+int front_file_reply_open(fuse_req_t req, uint64_t fh)
+{
+	struct open_out out = {
+		.fh = fh, .open_flags = OPEN_FLAGS_PLAIN | OPEN_PARALLEL_WRITES
+	};
+
+	return fuse_reply_buf(req, (char *)&out, sizeof(out));
+}
+
 /* An open that first reads the whole file, so that the device charges it. */
 struct late {
 	struct read_request request;
@@ -155,6 +269,7 @@ static void open_late(struct front *f, fuse_req_t req, struct front_file *file,
 	l->request.client = front_client(f, req);
 	l->request.offset = 0;
 	l->request.bytes = OBJECT_EXTENT;
+	l->request.before = 0;
 	l->request.arrival = tick_now(server_tick(f->c.server));
 	l->request.reply = answer_late;
 	server_read(f->c.server, &l->request);
@@ -332,6 +447,7 @@ void front_file_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	r->request.client = front_client(f, req);
 	r->request.offset = (uint64_t)offset;
 	r->request.bytes = size;
+	r->request.before = 0;
 	r->request.arrival = tick_now(server_tick(f->c.server));
 	r->request.reply = answer_read;
 	server_read(f->c.server, &r->request);

@@ -19,6 +19,9 @@ void front_file_write_ctl(fuse_req_t req, const char *buf, size_t size,
 			  off_t offset, struct fuse_file_info *fi);
 void front_file_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		     struct fuse_file_info *fi);
+/* Reply to the open of a file that is not of the tree; the result is that of
+ * fuse_reply_buf. */
+int front_file_reply_open(fuse_req_t req, uint64_t fh);
 void front_file_release(fuse_req_t req, fuse_ino_t ino,
 			struct fuse_file_info *fi);
 /* Free open files after an unmount: the kernel does not release them. */

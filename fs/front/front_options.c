@@ -13,7 +13,9 @@
 #include "common/word.h"
 #include "fs/front/front_private.h"
 
-char *front_mount_options(const struct front_config *c)
+/* The mount options for libfuse, malloc'ed: "fsname=SOURCE,...", separators
+ * escaped. NULL: no memory. */
+static char *front_mount_options(const struct front_config *c)
 {
 	char *text = NULL;
 	size_t n;
@@ -129,7 +131,7 @@ static int try_at(const struct front_config *c, struct fuse_session *session,
 		r = err_set(err, -EPERM, "cannot mount with the options '%s'",
 			    c->options ? c->options : "");
 	else
-		fuse_session_unmount(session);
+		mountpoint_unmount(&at, session);
 	mountpoint_release(&at);
 	return r;
 }
@@ -162,22 +164,14 @@ int front_try(const struct front_config *c, struct err *err)
 int hit_path_parse(const char *s, enum hit_path *ret, struct err *err)
 {
 	static const char *const words[] = { "auto", "reply", "passthrough" };
-	int i = WORD_FIND(words, "--hit-path", s, err);
 
-	if (i < 0)
-		return i;
-	*ret = (enum hit_path)i;
-	return 0;
+	return WORD_INTO(words, "--hit-path", s, ret, err);
 }
 
 int front_transport_parse(const char *s, enum front_transport *ret,
 			  struct err *err)
 {
 	static const char *const words[] = { "auto", "dev", "uring" };
-	int i = WORD_FIND(words, "--transport", s, err);
 
-	if (i < 0)
-		return i;
-	*ret = (enum front_transport)i;
-	return 0;
+	return WORD_INTO(words, "--transport", s, ret, err);
 }

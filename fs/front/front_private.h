@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "fs/front/front.h"
+#include "fs/front/front_config.h"
 #include "fs/front/mountpoint_hold.h"
 #include "fs/front/passthrough.h"
 #include "fs/transport/transport.h"
@@ -55,9 +55,5 @@ void *front_client(struct front *f, struct fuse_req *req);
 int front_session_new(const struct front_config *c,
 		      const struct fuse_lowlevel_ops *ops, struct front *f,
 		      struct fuse_session **ret, struct err *err);
-
-/* The mount options for libfuse, malloc'ed: "fsname=SOURCE,...", separators
- * escaped. NULL: no memory. */
-char *front_mount_options(const struct front_config *c);
 
 #endif

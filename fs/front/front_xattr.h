@@ -16,10 +16,14 @@
 /* With --peers: a decimal number, from 0. */
 #define FRONT_XATTR_OWNER "user.gpemu.owner"
 
-/* ENODATA: another name, a control file, a device without positions, no node
- * that owns the file. */
+/* Of the dataset: ENODATA: another name, a control file, a device without
+ * positions, no node that owns the file. */
 void front_xattr_get(fuse_req_t req, fuse_ino_t ino, const char *name,
 		     size_t size);
 void front_xattr_list(fuse_req_t req, fuse_ino_t ino, size_t size);
+/* "user." ones of the writable folder; else EOPNOTSUPP, or EROFS. */
+void front_xattr_set(fuse_req_t req, fuse_ino_t ino, const char *name,
+		     const char *value, size_t size, int flags);
+void front_xattr_remove(fuse_req_t req, fuse_ino_t ino, const char *name);
 
 #endif

@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fuse_lowlevel.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,6 +53,36 @@ int mountpoint_hold(const char *path, struct mountpoint *ret, struct err *err)
 	}
 	ret->name = ret->fd < 0 ? path : ret->held;
 	return 0;
+}
+
+/*
+ * As libfuse, but by the descriptor: its own unmount may run umount(8), as in
+ * Debian 13, which cannot follow a descriptor of this process.
+ */
+static void unmount_held(const struct mountpoint *m, int device)
+{
+	struct pollfd severed = { .fd = device };
+	int pipe[2];
+
+	/* unmounted by others: another mount may be there now */
+	if (poll(&severed, 1, 0) == 1 && severed.revents & POLLERR)
+		return;
+	/* An open device would make the kernel wait for our answers. A pipe
+	 * without a reader takes its number, and polls as severed. */
+	if (pipe2(pipe, O_CLOEXEC) < 0)
+		return;
+	close(pipe[0]);
+	dup3(pipe[1], device, O_CLOEXEC);
+	close(pipe[1]);
+	umount2(m->name, MNT_DETACH);
+}
+
+void mountpoint_unmount(const struct mountpoint *m,
+			struct fuse_session *session)
+{
+	if (m->fd >= 0)
+		unmount_held(m, fuse_session_fd(session));
+	fuse_session_unmount(session);
 }
 
 void mountpoint_release(struct mountpoint *m)

@@ -5,6 +5,8 @@
 
 #include "common/err.h"
 
+struct fuse_session;
+
 /* A descriptor of a folder by its path, which is absolute and has no links.
  * -ESTALE: the path has a link now. */
 int mountpoint_open(const char *path);
@@ -24,6 +26,9 @@ struct mountpoint {
  * -ESTALE: the path leads through a link now.
  */
 int mountpoint_hold(const char *path, struct mountpoint *ret, struct err *err);
+/* Unmount what fuse_session_mount() mounted there, even if it is in use. */
+void mountpoint_unmount(const struct mountpoint *m,
+			struct fuse_session *session);
 void mountpoint_release(struct mountpoint *m);
 
 #endif

@@ -11,6 +11,7 @@
 #include <utlist.h>
 
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "fs/server/hash.h"
@@ -199,12 +200,9 @@ static int decide_locked(struct passthrough *p, uint32_t node, bool may_pass,
 			 bool may_make, struct object **hit,
 			 int *ret_backing_id)
 {
-	int mode;
+	LOCK_SCOPE(&p->lock);
 
-	pthread_mutex_lock(&p->lock);
-	mode = decide(p, node, may_pass, may_make, hit, ret_backing_id);
-	pthread_mutex_unlock(&p->lock);
-	return mode;
+	return decide(p, node, may_pass, may_make, hit, ret_backing_id);
 }
 
 int passthrough_open(struct passthrough *p, uint32_t node, bool may_wait,

@@ -19,20 +19,19 @@
  * kernel that the mount never supports the operation, so it stops sending it.
  */
 static const int errnos[] = {
-	EIO,	      ENOENT,	    ESTALE,	ETIMEDOUT, EACCES,
-	EPERM,	      EAGAIN,	    EBUSY,	EBADMSG,   ECANCELED,
-	ECONNABORTED, ECONNREFUSED, ECONNRESET, EDQUOT,	   EHOSTDOWN,
-	EHOSTUNREACH, EINTR,	    EINVAL,	ELOOP,	   EMFILE,
-	ENETDOWN,     ENETUNREACH,  ENFILE,	ENODATA,   ENODEV,
-	ENOLINK,      ENOMEDIUM,    ENOMEM,	ENOTCONN,  ENOTDIR,
-	ENXIO,	      EOVERFLOW,    EPROTO,	EREMOTEIO, ESHUTDOWN,
-	EUCLEAN,
+	EIO,	    ENOENT,    ESTALE,	ETIMEDOUT, EACCES,	 EPERM,
+	EAGAIN,	    EBUSY,     EBADMSG, ECANCELED, ECONNABORTED, ECONNREFUSED,
+	ECONNRESET, EDQUOT,    EFBIG,	EHOSTDOWN, EHOSTUNREACH, EINTR,
+	EINVAL,	    ELOOP,     EMFILE,	ENETDOWN,  ENETUNREACH,	 ENFILE,
+	ENODATA,    ENODEV,    ENOLINK, ENOMEDIUM, ENOMEM,	 ENOTCONN,
+	ENOTDIR,    ENOSPC,    ENXIO,	EOVERFLOW, EPROTO,	 EREMOTEIO,
+	EROFS,	    ESHUTDOWN, EUCLEAN,
 };
 
 enum {
-	METADATA_OPS = 1 << STORAGE_OPEN | 1 << STORAGE_LOOKUP |
-		       1 << STORAGE_READDIR,
-	ALL_OPS = METADATA_OPS | 1 << STORAGE_READ
+	ALL_OPS = (1 << STORAGE_N_OPS) - 1,
+	METADATA_OPS = ALL_OPS & ~(1 << STORAGE_READ | 1 << STORAGE_WRITE |
+				   1 << STORAGE_SYNC)
 };
 
 /* A rule under construction, and the position in the text. */
@@ -75,11 +74,11 @@ static int find(struct parse *p, size_t at, const char *const *known, size_t n,
 
 static int parse_op(struct parse *p, const struct word *w)
 {
-	enum { METADATA = STORAGE_N_READING, ANY, N };
+	enum { METADATA = STORAGE_N_OPS, ANY, N };
 	const char *known[N] = { [METADATA] = "metadata", [ANY] = "any" };
 	int i;
 
-	for (unsigned op = 0; op < STORAGE_N_READING; op++)
+	for (unsigned op = 0; op < STORAGE_N_OPS; op++)
 		known[op] = storage_op_name(op);
 	i = find(p, w->value_at, known, N, "operation", w->value);
 	if (i < 0)

@@ -10,7 +10,8 @@
  * A rule is a list of words with commas between; rules are separated by
  * semicolons. A backslash takes the next character as it is.
  *
- *	op=OP         open, read, lookup, readdir, metadata (all but read), any
+ *	op=OP         open, read, lookup, readdir, write, sync, create, remove,
+ *	              rename, metadata (all but read, write and sync), any
  *	              (the default)
  *	path=GLOB     fnmatch(3) on the path below the root. Without a slash the
  *	              last name alone must match, anywhere; with one the whole

@@ -31,10 +31,8 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "fs/server/flight.h"
+#include "fs/server/server.h"
 #include "fs/server/stack.h"
-
-/* per tier. arbitrary: as in fs/server/server.c */
-enum { N_READERS = 4 };
 
 struct caching {
 	struct cache *cache;
@@ -122,6 +120,11 @@ static int make(struct layer *l, const char *policy,
 		return r;
 	ops = container_of(choice.plugin, const struct policy_ops, plugin);
 	params.options = choice.options;
+	params.importance = importance_of;
+	params.importance_ctx = &l->server->importance;
+	params.label = tree_label_of;
+	params.label_ctx = s->c.tree;
+	params.n_labels = tree_labels(s->c.tree);
 	if (s->c.peers) {
 		params.allowed = allowed;
 		params.allowed_ctx = l;
@@ -162,7 +165,6 @@ static int start_fetcher(struct layer *l, const char *name, struct err *err)
 				    .tree = s->c.tree,
 				    /* a different stream per tier */
 				    .seed = s->c.seed + l->nth + 1,
-				    .n_readers = N_READERS,
 				    .lead = s->fetcher };
 	int r = storage_profile_load(name, &c->storage, err);
 
@@ -424,6 +426,16 @@ static bool caching_forget(struct layer *l, const struct object *o)
 	return true;
 }
 
+static void caching_reweigh(struct layer *l, uint32_t node)
+{
+	struct caching *c = l->state;
+
+	if (!cache_policy(c->cache)->reweighed)
+		return;
+	for (uint32_t i = 0; i < server_extents(l->server, node); i++)
+		cache_reweigh(c->cache, object_key(node, i));
+}
+
 /* The open of a file costs as much as its first object. */
 static void caching_metadata(struct layer *l, struct fetch *f)
 {
@@ -431,7 +443,7 @@ static void caching_metadata(struct layer *l, struct fetch *f)
 	struct server *s = l->server;
 	bool there = false;
 
-	if (f->op == STORAGE_OPEN) {
+	if (fetch_opens(f)) {
 		pthread_mutex_lock(&s->lock);
 		there = cache_peek(c->cache, object_key(f->node, 0));
 		pthread_mutex_unlock(&s->lock);
@@ -573,6 +585,8 @@ static void caching_json(struct layer *l, json_t *stats, json_t *part)
 		json_object_set_new(stats, "tiers", tiers);
 	}
 	json_array_append(tiers, part);
+	if (cache_policy(c->cache)->reweighed)
+		json_object_set_new(stats, "uses_importance", json_true());
 }
 
 const struct layer_ops layer_cache = {
@@ -592,6 +606,7 @@ const struct layer_ops layer_cache = {
 	.peek = caching_peek,
 	.forget = caching_forget,
 	.metadata = caching_metadata,
+	.reweigh = caching_reweigh,
 	.renew = caching_renew,
 	.swap = caching_swap,
 	.discard = caching_discard,

@@ -22,7 +22,7 @@ static void device_json(struct layer *l, json_t *stats, json_t *part)
 	json_t *requests = json_object();
 
 	fetcher_bill(l->server->fetcher, &bill);
-	for (int op = 0; op < STORAGE_N_READING; op++)
+	for (int op = 0; op < STORAGE_N_OPS; op++)
 		json_object_set_new(
 			requests, storage_op_name(op),
 			json_integer((json_int_t)bill.requests[op]));

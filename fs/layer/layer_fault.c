@@ -26,14 +26,129 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-
+#include <string.h>
 #include <utlist.h>
 
 #include "common/tick.h"
 #include "common/util.h"
-#include "fs/layer/fault_live.h"
+#include "fs/layer/fault.h"
+#include "fs/server/handle.h"
 #include "fs/server/hash.h"
 #include "fs/server/stack.h"
+
+/* Fault rules in force, with their counts of matches. Plain lists; the owner
+ * locks them. */
+
+struct fault_live {
+	struct fault_rule rule;
+	uint32_t id;
+	uint64_t matched, fired;
+	uint64_t hidden_matched, hidden_fired; /* before the last reset */
+	uint64_t held;
+	struct fault_live *prev, *next; /* utlist */
+};
+
+/* The joint decision of all rules on an operation. */
+struct verdict {
+	int error;
+	uint64_t delay_ns;
+	bool stuck;    /* for delay_ns, or for ever when that is 0 */
+	uint32_t rule; /* id of the rule that holds it; 0: none */
+};
+
+/* A list of n entries, without rules and ids yet; NULL: no memory. */
+static struct fault_live *lives_new(size_t n)
+{
+	struct fault_live *list = NULL, *l, *next;
+
+	for (; n; n--) {
+		l = calloc(1, sizeof(*l));
+		if (!l)
+			break;
+		DL_APPEND(list, l);
+	}
+	if (!n)
+		return list;
+	DL_FOREACH_SAFE (list, l, next)
+		free(l);
+	return NULL;
+}
+
+/* Parse rules (fs/layer/fault.h); they have no ids yet. -EINVAL, -ENOMEM; with
+ * a text. */
+static int fault_live_parse(const char *text, struct fault_live **ret,
+			    struct err *err)
+{
+	struct fault_rule *rules;
+	struct fault_live *l;
+	size_t n, i = 0;
+	int r = fault_rules_parse(text, strlen(text), &rules, &n, err);
+
+	if (r < 0)
+		return r;
+	*ret = lives_new(n);
+	if (!*ret) {
+		fault_rules_free(rules, n);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	DL_FOREACH (*ret, l)
+		l->rule = rules[i++];
+	free(rules);
+	return 0;
+}
+
+static void fault_live_free(struct fault_live *rules)
+{
+	struct fault_live *l, *next;
+
+	DL_FOREACH_SAFE (rules, l, next) {
+		fault_rule_fini(&l->rule);
+		free(l);
+	}
+}
+
+/* Every rule counts the operation if it matches; returns their decision. */
+static struct verdict fault_live_judge(struct fault_live *rules, unsigned op,
+				       const char *path, uint64_t seed)
+{
+	struct verdict v = { 0 };
+	struct fault_live *l;
+
+	DL_FOREACH (rules, l) {
+		const struct fault_rule *r = &l->rule;
+
+		if (!fault_matches(r, op, path) ||
+		    !fault_fires(r, seed, ++l->matched, l->fired))
+			continue;
+		l->fired++;
+		if (!v.error)
+			v.error = r->error;
+		if (r->delay_ns && !r->stuck && !v.stuck)
+			v.delay_ns = MIN(v.delay_ns + r->delay_ns,
+					 FAULT_MAX_DELAY_NS);
+		if ((r->delay_ns || r->stuck) && !v.rule)
+			v.rule = l->id;
+		if (r->stuck && !v.stuck) {
+			v.stuck = true;
+			v.delay_ns = r->delay_ns;
+			v.rule = l->id;
+		}
+	}
+	return v;
+}
+
+/* May a rule still fire on an operation on `path`? */
+static bool fault_live_may(const struct fault_live *rules, unsigned op,
+			   const char *path)
+{
+	const struct fault_live *l;
+	bool may = false;
+
+	DL_FOREACH (rules, l)
+		may |= !fault_is_over(&l->rule, l->matched, l->fired) &&
+		       fault_matches(&l->rule, op, path);
+	return may;
+}
 
 struct faults {
 	unsigned n_rules; /* atomic */
@@ -118,6 +233,8 @@ static void end(const struct hold *h, int error, uint64_t now)
 	if (f) {
 		f->error = error;
 		f->arrival = now;
+		/* this may be the timing thread */
+		f->here = false;
 		if (error)
 			f->done(f, false);
 		else
@@ -126,8 +243,7 @@ static void end(const struct hold *h, int error, uint64_t now)
 		layer_answer(h->layer, r, &(struct answer){ .error = error });
 	} else {
 		r->arrival = now;
-		/* this may be the timing thread, and the source may compute
-		 * bytes */
+		/* and the source may compute bytes */
 		r->later = true;
 		layer_read(h->layer, r);
 	}
@@ -241,20 +357,23 @@ static int hold(struct layer *l, const struct verdict *v,
 }
 
 /*
+ * `path` NULL: that of `node`.
  * 0: the operation continues; 1: it is held; < 0: it fails with that. The check
  * is under the lock, because a signal before the insertion finds no hold.
  */
 static int apply_rules(struct layer *l, enum storage_op op, uint32_t node,
-		       const struct hold *what)
+		       const char *path, const struct hold *what)
 {
 	struct faults *f = l->state;
 	struct server *s = l->server;
 	struct verdict v = { 0 };
-	char path[PATH_MAX];
+	char buf[PATH_MAX];
 	int r;
 
 	pthread_mutex_lock(&f->lock);
-	if (tree_path(s->c.tree, node, path, sizeof(path)) == 0)
+	if (!path && tree_path(s->c.tree, node, buf, sizeof(buf)) == 0)
+		path = buf;
+	if (path)
 		v = fault_live_judge(f->rules, op, path, s->c.seed);
 	r = v.error;
 	if (f->stopping)
@@ -283,7 +402,7 @@ static void faulty_read(struct layer *l, struct read_request *r)
 		layer_read(l, r);
 		return;
 	}
-	error = apply_rules(l, STORAGE_READ, r->handle->node, &what);
+	error = apply_rules(l, STORAGE_READ, r->handle->node, NULL, &what);
 	if (error < 0)
 		layer_answer(l, r, &(struct answer){ .error = error });
 	else if (error == 0)
@@ -301,7 +420,7 @@ static void faulty_metadata(struct layer *l, struct fetch *f)
 		layer_metadata(l, f);
 		return;
 	}
-	error = apply_rules(l, f->op, f->node, &what);
+	error = apply_rules(l, f->op, f->node, f->path, &what);
 	if (error == 0) {
 		layer_metadata(l, f);
 	} else if (error < 0) {

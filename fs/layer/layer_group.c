@@ -32,6 +32,7 @@
 
 #include "common/util.h"
 #include "fs/server/flight.h"
+#include "fs/server/handle.h"
 #include "fs/server/hash.h"
 #include "fs/server/stack.h"
 
@@ -326,7 +327,7 @@ static void grouped_metadata(struct layer *l, struct fetch *f)
 	struct server *s = l->server;
 	bool there = false;
 
-	if (f->op == STORAGE_OPEN) {
+	if (fetch_opens(f)) {
 		pthread_mutex_lock(&s->lock);
 		there = find_held(g->buffer, object_key(f->node, 0));
 		pthread_mutex_unlock(&s->lock);

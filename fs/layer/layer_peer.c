@@ -64,7 +64,7 @@ static void peer_metadata(struct layer *l, struct fetch *f)
 	const struct peering *p = l->state;
 
 	/* not a probe of the calibration */
-	if (f->op == STORAGE_OPEN && !f->takes &&
+	if (fetch_opens(f) && !f->takes &&
 	    place_bytes(p->place, object_key(f->node, 0)) &&
 	    peers_have(p->peers, object_key(f->node, 0)))
 		f->done(f, false);

@@ -115,7 +115,7 @@ static void prefetch_metadata(struct layer *l, struct fetch *f)
 	struct server *s = l->server;
 	bool there = false;
 
-	if (f->op == STORAGE_OPEN && !f->takes) {
+	if (fetch_opens(f) && !f->takes) {
 		pthread_mutex_lock(&s->lock);
 		there = find(p, object_key(f->node, 0));
 		pthread_mutex_unlock(&s->lock);
@@ -439,8 +439,8 @@ static void prefetch_fini(struct layer *l)
 
 const struct layer_ops layer_prefetch = {
 	.plugin = { .name = "prefetch",
-		    .summary = "fetch what a loader announces ahead of its "
-			       "reads (NoPFS)",
+		    .summary = "fetch the samples that a loader announces "
+			       "before it reads them (NoPFS)",
 		    .state_size = sizeof(struct prefetching) },
 	.rank = LAYER_AHEAD,
 	.init = prefetch_init,

@@ -4,9 +4,13 @@
  * number in the order of accesses, which the server assigned on the way down.
  * The line is made after the answer was sent: it costs the reader nothing.
  */
+#include <string.h>
+
 #include "common/tick.h"
 #include "common/util.h"
 #include "fs/layer/trace.h"
+#include "fs/server/handle.h"
+#include "fs/server/object.h"
 #include "fs/server/stack.h"
 
 static uint64_t since(uint64_t from, uint64_t to)
@@ -60,15 +64,25 @@ static void tracing_metadata_answered(struct layer *l, const struct fetch *f,
 {
 	static const uint8_t ops[] = { [STORAGE_OPEN] = TRACE_OPEN,
 				       [STORAGE_LOOKUP] = TRACE_LOOKUP,
-				       [STORAGE_READDIR] = TRACE_READDIR };
+				       [STORAGE_READDIR] = TRACE_READDIR,
+				       [STORAGE_READ] = TRACE_READ,
+				       [STORAGE_WRITE] = TRACE_WRITE,
+				       [STORAGE_SYNC] = TRACE_SYNC,
+				       [STORAGE_CREATE] = TRACE_CREATE,
+				       [STORAGE_REMOVE] = TRACE_UNLINK,
+				       [STORAGE_RENAME] = TRACE_RENAME };
 	struct trace_record r = { .time = f->arrival,
+				  .offset = f->offset,
+				  .bytes = (uint32_t)f->bytes,
+				  .path = f->path ? strdup(f->path) : NULL,
 				  .op = ops[f->op],
 				  .node = f->node,
 				  .requested = since(f->arrival, f->deadline),
 				  .error = (uint16_t)-error };
 
 	r.achieved = since(f->arrival, tick_now(l->server->c.tick));
-	trace_add(l->server->c.trace, &r);
+	if (!f->path || r.path)
+		trace_add(l->server->c.trace, &r);
 	layer_metadata_answered(l, f, error);
 }
 

@@ -31,6 +31,11 @@ enum trace_op {
 	TRACE_READ,
 	TRACE_PASSTHROUGH, /* an open after which the kernel reads by itself */
 	TRACE_SERVE,	   /* another node's request for an object (--peers) */
+	TRACE_WRITE,
+	TRACE_SYNC,
+	TRACE_CREATE, /* also other changes of a file's entry */
+	TRACE_UNLINK, /* a file's or a folder's name was removed */
+	TRACE_RENAME,
 	/* other events of the cache */
 	TRACE_OFFER,  /* an object was prefetched with its group */
 	TRACE_WARM,   /* cached by a command, if there is room */
@@ -53,6 +58,8 @@ struct trace_record {
 	uint64_t offset;	      /* in the file */
 	uint32_t bytes;
 	uint32_t node;
+	/* malloc'ed: of a file that is not of the tree; NULL: of `node` */
+	char *path;
 	uint16_t error; /* positive errno, or 0 */
 	uint8_t op, result;
 };
@@ -71,7 +78,7 @@ int trace_new(const struct trace_config *config, struct trace **ret,
 	      struct err *err);
 /* Writes the remaining records. NULL is allowed. */
 void trace_free(struct trace *t);
-/* Any thread; never blocks for I/O. */
+/* Takes r->path. Any thread; never blocks for I/O. */
 void trace_add(struct trace *t, const struct trace_record *r);
 /* Continue in the file that has the name now, which may be a new one. -errno
  * with a text: it continues in the old one. */

@@ -128,19 +128,12 @@ static double window_of(const struct point *p)
 	return w;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The middle of those rates that are SAME as it; 0: too few are. */
 static double usual(double *rate, size_t n)
 {
 	size_t same = 0;
 
-	qsort(rate, n, sizeof(*rate), compare);
+	qsort(rate, n, sizeof(*rate), util_compare_double);
 	for (size_t i = 0; i < n; i++)
 		same += rate[i] > SAME * rate[n / 2] &&
 			rate[i] < rate[n / 2] / SAME;
@@ -184,7 +177,7 @@ static double near_most(double *rate, size_t n)
 {
 	size_t from = 0;
 
-	qsort(rate, n, sizeof(*rate), compare);
+	qsort(rate, n, sizeof(*rate), util_compare_double);
 	while (from < n && rate[from] < NEAR * rate[n - 1])
 		from++;
 	return n ? rate[(from + n) / 2] : 0;

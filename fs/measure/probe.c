@@ -239,7 +239,7 @@ int probe(const struct area *a, struct point *p, uint64_t ns, struct tick *tick,
 		return -ENODATA;
 	}
 	if (forget_names() < 0) {
-		*why = "only root can make the kernel forget names";
+		*why = "only root can drop the kernel's cache of names";
 		return -ENODATA;
 	}
 	r = probe_names(a, p, h, tick);

@@ -3,190 +3,32 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 
 #include "common/json.h"
 #include "common/program/notify.h"
 #include "common/tick.h"
-#include "common/units.h"
 #include "common/util.h"
 #include "fs/control/jobs.h"
 #include "fs/mount/mountpoint.h"
-#include "fs/mount/signals.h"
+#include "fs/setup/signals.h"
 #include "fs/control/warm.h"
-#include "fs/layer/layer_fault.h"
-#include "fs/layer/trace.h"
-#include "fs/server/object.h"
-
-/* Warns about links that are still links. */
-static void report_links(const struct tree *t, const char *spec)
-{
-	const struct tree_links *l = &t->links;
-	char path[PATH_MAX];
-
-	if (!tree_links_left(l))
-		return;
-	if (tree_path(t, l->first, path, sizeof(path)) < 0)
-		snprintf(path, sizeof(path), "%s", tree_name(t, l->first));
-	log_warn("%s: symbolic links that stay links: %" PRIu64
-		 " to no file or folder, %" PRIu64
-		 " in a loop or to one folder too often, %" PRIu64
-		 " out of the folders of --follow-links, whose targets are "
-		 "read past this mount; the first is %s",
-		 spec, l->dangling, l->loops, l->outside, path);
-}
-
-static int start_source(struct mount *m, const char *spec, struct err *err)
-{
-	const char *arg;
-	int r;
-
-	m->source = source_of(spec, &arg, err);
-	if (!m->source)
-		return -EINVAL;
-	m->source_state = calloc(1, m->source->plugin.state_size);
-	if (!m->source_state || tree_init(&m->tree) < 0)
-		return err_set(err, -ENOMEM, "out of memory");
-	m->tree.follow = m->o.follow_links;
-	m->tree.shared = options_has_word(m->o.mount_options, "allow_other");
-	r = m->source->init(m->source_state, arg, err);
-	if (r == 0)
-		r = m->source->scan(m->source_state, &m->tree, err);
-	if (r == 0 && m->source->prepare)
-		r = m->source->prepare(m->source_state, err);
-	if (r == 0 && !m->tree.n_files)
-		log_warn("%s: contains no files", spec);
-	report_links(&m->tree, spec);
-	if (m->tree.n_hidden)
-		log_warn("%s: its own " CTL_DIR_NAME
-			 " is hidden by the mount's",
-			 spec);
-	return r;
-}
-
-static int start_groups(struct mount *m, struct err *err)
-{
-	const struct conf_field field = { "group", CONF_UINT, 0,
-					  .max = UINT32_MAX - 1 };
-	uint64_t size = 0;
-
-	if (strcmp(m->o.group, "auto") &&
-	    conf_set(&field, &size, m->o.group, err) < 0) {
-		err_prefix(err, "--group");
-		return -EINVAL;
-	}
-	if (size == 1)
-		return 0;
-	if (size == 0)
-		return group_map_of_source(m->source, m->source_state, &m->tree,
-					   &m->groups, err);
-	return group_map_new(&m->tree, (uint32_t)size, m->o.group_order,
-			     m->o.common.seed, &m->groups, err);
-}
-
-/* Warns when the default cache size is reduced to fit the memory. */
-static void report_capacity(const struct mount *m)
-{
-	unsigned n;
-	uint64_t has = server_capacity(m->server, &n);
-	/* each cache of --layers has this size */
-	uint64_t want =
-		n * units_capacity_bytes(&m->o.cache_size, m->tree.file_bytes);
-	char wants[UNITS_TEXT], gets[UNITS_TEXT];
-
-	if (m->o.tiers.n || !m->o.cache_size.yields || !has || has >= want)
-		return;
-	log_warn("the %s %s, half of the memory; 35%% of the dataset%s would "
-		 "be %s (set --cache-size)",
-		 n > 1 ? "caches have" : "cache has",
-		 units_human_size((double)has, gets), n > 1 ? " for each" : "",
-		 units_human_size((double)want, wants));
-}
-
-/* Warns about files that do not fit into the staging buffer. */
-static void report_prefetch(const struct mount *m)
-{
-	uint64_t largest = 0, n = 0;
-	char size[UNITS_TEXT], least[UNITS_TEXT];
-
-	for (uint32_t i = 0; m->o.prefetch && i < m->tree.n_nodes; i++) {
-		const struct tree_node *node = &m->tree.nodes[i];
-		uint64_t bytes = MIN(node->bytes, OBJECT_EXTENT);
-
-		if (!S_ISREG(node->mode) || bytes <= m->o.prefetch)
-			continue;
-		largest = MAX(largest, bytes);
-		n++;
-	}
-	if (n)
-		log_warn("--prefetch %s has no room for %" PRIu64 " of %" PRIu64
-			 " files, which are not fetched ahead: give at least "
-			 "%s",
-			 units_exact_size(m->o.prefetch, size), n,
-			 m->tree.n_files, units_exact_size(largest, least));
-}
-
-static int start_trace(struct mount *m, struct err *err)
-{
-	struct trace_config t = { .path = m->o.trace,
-				  .tree = &m->tree,
-				  .tick = m->tick,
-				  .seed = m->o.common.seed };
-
-	return m->o.trace ? trace_new(&t, &m->trace, err) : 0;
-}
+#include "fs/upper/upper.h"
 
 static int start_server(struct mount *m, struct err *err)
 {
-	struct server_config c = { .source = m->source,
-				   .source_state = m->source_state,
-				   .tree = &m->tree,
-				   .storage = m->o.storage,
-				   .cache_policy = m->o.cache_policy,
-				   .cache_size = m->o.cache_size,
-				   .tiers = &m->tiers,
-				   .admit = options_admit(&m->o),
-				   .bytes_in_source =
-					   options_bytes_in_source(&m->o),
-				   .cache_metadata = m->o.cache_metadata,
-				   .seed = m->o.common.seed,
-				   .layers = m->o.layers,
-				   .groups = m->groups,
-				   .group_buffer = m->o.group_buffer,
-				   .prefetch_bytes = m->o.prefetch,
-				   .prefetch_depth = m->o.prefetch_depth,
-				   .memory = m->o.memory };
+	struct setup_more more = { .seed = m->o.common.seed,
+				   .writable_scale = m->o.writable_scale };
+	int r = 0;
 
-	int r;
-
-	m->tick = tick_new(m->o.time_scale, m->o.spin);
-	if (!m->tick)
-		return err_set(err, -ENOMEM, "out of memory");
-	if (m->o.keep_awake)
-		tick_keep_awake(m->tick); /* where permitted */
-	c.tick = m->tick;
-	r = start_trace(m, err);
-	if (r == 0)
-		r = options_tiers(&m->o, &m->tiers, err);
-	c.trace = m->trace;
-	if (r == 0 && m->o.peers) {
+	if (m->o.peers) {
 		r = options_peers(&m->o, &m->peers, err);
-		c.peers = &m->peers;
+		more.peers = &m->peers;
 	}
-	if (r == 0)
-		r = server_new(&c, &m->server, err);
-	if (r == 0) {
-		report_capacity(m);
-		report_prefetch(m);
-	}
-	for (size_t i = 0; r == 0 && i < m->o.faults.n; i++)
-		r = server_fault_add(m->server, ((char **)m->o.faults.items)[i],
-				     err);
-	return r;
+	return r == 0 ? setup_server(&m->setup, &m->o.base, &more, err) : r;
 }
 
 /* From here on messages go to the target of --log. */
@@ -196,7 +38,7 @@ static void switch_log(struct mount *m)
 
 	/* a reload may already be running */
 	pthread_mutex_lock(&m->options_lock);
-	log_set_level(options_log_level(&m->o));
+	log_set_level(setup_log_level(&m->o.base, m->o.common.verbose));
 	pthread_mutex_unlock(&m->options_lock);
 	if (options_log_is(&m->o, "stderr"))
 		return;
@@ -247,6 +89,30 @@ static void ready(void *ctx)
 		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
 }
 
+static int start_upper(struct mount *m, const char *spec, struct err *err)
+{
+	const char *dir = m->o.writable;
+	struct rlimit files;
+	int r;
+
+	if (!dir)
+		return 0;
+	r = setup_check_writable(&m->setup, dir, spec, err);
+	if (r < 0)
+		return r;
+	if (setup_overlap(m->mountpoint, dir))
+		return err_set(err, -EINVAL,
+			       "--writable %s: it and the mount point %s must "
+			       "not contain each other",
+			       dir, m->mountpoint);
+	/* each file that a client has open takes a descriptor */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	return upper_new(dir, &m->setup.tree, &m->upper, err);
+}
+
 static int start_front(struct mount *m, const char *source, struct err *err)
 {
 	enum front_transport transport;
@@ -257,26 +123,27 @@ static int start_front(struct mount *m, const char *source, struct err *err)
 		r = front_transport_parse(m->o.transport, &transport, err);
 	if (r < 0)
 		return r;
-	r = warm_new(m->server, &m->warm);
+	r = warm_new(m->setup.server, &m->warm);
 	if (r == 0)
 		r = jobs_new(&m->jobs);
 	if (r < 0)
 		return err_set(err, r, "cannot start: %s", strerror(-r));
 	m->fuse_options = options_for_fuse(&m->o);
-	m->ctl = (struct ctl){ .server = m->server,
+	m->ctl = (struct ctl){ .server = m->setup.server,
 			       .fields = options_program.fields,
 			       .options = &m->o,
-			       .storage = &m->o.storage,
-			       .cache_policy = &m->o.cache_policy,
-			       .cache_size = &m->o.cache_size,
-			       .tiers = &m->o.tiers,
+			       .storage = &m->o.base.fs.storage,
+			       .cache_policy = &m->o.base.fs.cache_policy,
+			       .cache_size = &m->o.base.fs.cache_size,
+			       .tiers = &m->o.base.fs.tiers,
 			       .lock = &m->options_lock,
 			       .dir = m->start_dir,
 			       .warm = m->warm,
-			       .trace = m->trace,
-			       .nic = m->o.nic ? m->peers.nic : NULL };
-	struct front_config c = { .server = m->server,
+			       .trace = m->setup.trace,
+			       .nic = m->o.base.fs.nic ? m->peers.nic : NULL };
+	struct front_config c = { .server = m->setup.server,
 				  .ctl = &m->ctl,
+				  .upper = m->upper,
 				  .jobs = m->jobs,
 				  .source = source,
 				  .mountpoint = m->mountpoint,
@@ -376,23 +243,16 @@ void mount_fini(struct mount *m)
 	/* answer pending requests */
 	jobs_stop(m->jobs);
 	warm_stop(m->warm);
-	if (m->server)
-		server_stop(m->server);
+	if (m->setup.server)
+		server_stop(m->setup.server);
 	/* a job may wait for the mount, and uses all that is freed below */
 	front_disconnect(m->front);
 	jobs_free(m->jobs);
 	warm_free(m->warm);
 	front_free(m->front);
-	server_free(m->server);
-	tiers_fini(&m->tiers);
+	upper_free(m->upper);
+	setup_fini(&m->setup);
 	peer_net_fini(&m->peers);
-	trace_free(m->trace);
-	if (m->source_state)
-		m->source->fini(m->source_state);
-	free(m->source_state);
-	group_map_free(m->groups);
-	tree_fini(&m->tree);
-	tick_free(m->tick);
 	options_fini(&m->o);
 	free(m->mountpoint);
 	free(m->fuse_options);
@@ -402,13 +262,15 @@ void mount_fini(struct mount *m)
 int mount_serve(struct mount *m, const char *source)
 {
 	struct err err = { 0 };
-	int r = start_source(m, source, &err);
+	int r = setup_source(&m->setup, source,
+			     setup_has_word(m->o.mount_options, "allow_other"),
+			     m->o.base.follow_links, &err);
 
-	if (r == 0)
-		r = start_groups(m, &err);
 	signals_block();
 	if (r == 0)
 		r = start_server(m, &err);
+	if (r == 0)
+		r = start_upper(m, source, &err);
 	if (r == 0)
 		r = start_front(m, source, &err);
 	if (r == 0)

@@ -5,6 +5,7 @@
 
 #include "fs/mount/options.h"
 #include "fs/peer/peer_net.h"
+#include "fs/setup/setup.h"
 
 /* All parts of a mount; torn down in the order of mount_fini. */
 struct mount {
@@ -12,16 +13,10 @@ struct mount {
 	int argc; /* for a reload */
 	char **argv;
 	char *start_dir; /* base of relative paths */
-	const struct source_ops *source;
-	void *source_state;
-	struct tree tree;
-	struct tick *tick;
-	struct trace *trace;
-	struct tiers tiers; /* empty: a policy and a size */
+	struct setup setup;
 	struct peer_net peers;
-	struct server *server;
+	struct upper *upper; /* NULL: read-only */
 	pthread_mutex_t options_lock;
-	struct group_map *groups;
 	struct ctl ctl;
 	struct front *front;
 	struct signals *signals;

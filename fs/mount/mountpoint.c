@@ -155,7 +155,7 @@ static int check_folder(const char *path, const char *options, struct err *err)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return err_set(err, -ENOTDIR, "%s: not a folder", path);
-	if (!options_has_word(options, "nonempty") && !is_empty(path))
+	if (!setup_has_word(options, "nonempty") && !is_empty(path))
 		return err_set(err, -ENOTEMPTY,
 			       "%s: not empty, its files would be hidden; use "
 			       "an empty folder or -o nonempty",

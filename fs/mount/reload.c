@@ -82,34 +82,37 @@ static void take_text(char **into, char **from)
 static int apply(struct mount *m, struct options *fresh, struct err *err)
 {
 	struct options *o = &m->o;
-	int r = profile_is_path(fresh->storage)
-			? ctl_check_file(fresh->storage, err)
+	int r = profile_is_path(fresh->base.fs.storage)
+			? ctl_check_file(fresh->base.fs.storage, err)
 			: 0;
 
 	if (r == 0)
-		r = try_storage(fresh->storage, err);
+		r = try_storage(fresh->base.fs.storage, err);
 
 	/* an unchanged cache keeps its content; tiers do not change here */
-	if (r == 0 && o->cache_policy && fresh->cache_policy &&
-	    (strcmp(o->cache_policy, fresh->cache_policy) ||
-	     !same_size(&o->cache_size, &fresh->cache_size)))
-		r = server_set_cache(m->server, fresh->cache_policy,
-				     &fresh->cache_size, err);
+	if (r == 0 && o->base.fs.cache_policy && fresh->base.fs.cache_policy &&
+	    (strcmp(o->base.fs.cache_policy, fresh->base.fs.cache_policy) ||
+	     !same_size(&o->base.fs.cache_size, &fresh->base.fs.cache_size)))
+		r = server_set_cache(m->setup.server,
+				     fresh->base.fs.cache_policy,
+				     &fresh->base.fs.cache_size, err);
 	/* the file may have changed */
-	if (r == 0 && (strcmp(o->storage, fresh->storage) ||
-		       profile_is_path(fresh->storage)))
-		r = server_set_storage(m->server, fresh->storage, err);
+	if (r == 0 && (strcmp(o->base.fs.storage, fresh->base.fs.storage) ||
+		       profile_is_path(fresh->base.fs.storage)))
+		r = server_set_storage(m->setup.server, fresh->base.fs.storage,
+				       err);
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&m->options_lock);
-	if (o->cache_policy && fresh->cache_policy) {
-		take_text(&o->cache_policy, &fresh->cache_policy);
-		o->cache_size = fresh->cache_size;
+	if (o->base.fs.cache_policy && fresh->base.fs.cache_policy) {
+		take_text(&o->base.fs.cache_policy,
+			  &fresh->base.fs.cache_policy);
+		o->base.fs.cache_size = fresh->base.fs.cache_size;
 	}
-	take_text(&o->storage, &fresh->storage);
-	take_text(&o->log_level, &fresh->log_level);
+	take_text(&o->base.fs.storage, &fresh->base.fs.storage);
+	take_text(&o->base.log_level, &fresh->base.log_level);
 	pthread_mutex_unlock(&m->options_lock);
-	log_set_level(options_log_level(o));
+	log_set_level(setup_log_level(&o->base, o->common.verbose));
 	return 0;
 }
 
@@ -122,7 +125,8 @@ static int load(struct mount *m, struct options *fresh, struct err *err)
 	if (r == 0 && !(fresh->common.config = strdup(m->o.common.config)))
 		r = -ENOMEM;
 	if (r == 0)
-		r = cli_reload(&options_program, m->argc, m->argv, fresh, err);
+		r = cli_reload(&options_program, true, m->argc, m->argv, fresh,
+			       err);
 	if (r == 0)
 		r = options_absolute(fresh, m->start_dir);
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
@@ -177,7 +181,7 @@ static void reopen_trace(struct mount *m)
 {
 	struct err err = { 0 };
 
-	if (m->trace && trace_reopen(m->trace, &err) < 0)
+	if (m->setup.trace && trace_reopen(m->setup.trace, &err) < 0)
 		log_error("reload: %s; the trace continues in the old file",
 			  err.text);
 }

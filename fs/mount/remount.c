@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "common/conf/part.h"
 #include "common/system/control.h"
 #include "common/util.h"
 #include "fs/mount/mount.h"
@@ -22,7 +23,8 @@ static int load(struct mount *m, const char *config, struct options *ret,
 	if (r == 0 && !(ret->common.config = strdup(config)))
 		r = -ENOMEM;
 	if (r == 0)
-		r = cli_reload(&options_program, m->argc, m->argv, ret, err);
+		r = cli_reload(&options_program, false, m->argc, m->argv, ret,
+			       err);
 	if (r == 0)
 		r = options_absolute(ret, m->start_dir);
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
@@ -76,11 +78,14 @@ static int remount(struct mount *m, const char *dir, struct err *err)
 	if (asprintf(&folder, "%s/" CTL_DIR_NAME, dir) < 0 ||
 	    asprintf(&config, "%s/config", folder) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
+	/* whose mount it is does not matter: its text opens no part */
+	part_files_keep(true);
 	r = options_init(&now);
 	if (r == 0)
 		r = conf_load(config, options_program.fields, &now, err);
 	if (r == 0)
 		r = load(m, config, &fresh, err);
+	part_files_keep(false);
 	if (r == 0) {
 		a = conf_json(options_program.fields, &now);
 		b = conf_json(options_program.fields, &fresh);

@@ -245,9 +245,9 @@ static int check(const struct place *p, const struct future *f, struct err *err)
 	if (f->world == c->n_nodes && f->rank == c->self)
 		return 0;
 	return err_set(err, -EINVAL,
-		       "the future is that of rank %" PRIu32 " of %" PRIu32
-		       ", but this mount is --node %" PRIu32 " of %" PRIu32
-		       " peers",
+		       "the announced accesses are of rank %" PRIu32
+		       " of %" PRIu32 ", but this mount is --node %" PRIu32
+		       " of %" PRIu32 " peers",
 		       f->rank, f->world, c->self, c->n_nodes);
 }
 

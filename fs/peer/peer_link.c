@@ -253,7 +253,7 @@ static void tell_loss(struct peer_link *l, const char *name, const char *text)
 		l->n_quiet++;
 		return;
 	}
-	log_warn("peer %s: lost: %s; what it owns is read from the storage "
+	log_warn("peer %s: lost: %s; its objects are read from the storage "
 		 "until it is back",
 		 name, text);
 	if (l->n_quiet)

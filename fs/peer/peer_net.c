@@ -21,7 +21,7 @@ static int add_word(struct words *w, const char *word, struct err *err)
 		return r;
 	for (uint32_t i = 0; i < w->n; i++)
 		if (!strcmp(w->v[i], word))
-			return err_set(err, -EINVAL, "'%s' is there twice",
+			return err_set(err, -EINVAL, "'%s' is listed twice",
 				       word);
 	if (w->n == PLACE_NODES)
 		return err_set(err, -EINVAL, "more than %d nodes", PLACE_NODES);
@@ -69,8 +69,9 @@ static int find_all(struct peer_net *net, const struct words *w, bool has_key,
 		net->n++;
 		if (!has_key && !addr_is_loopback(&net->nodes[i]))
 			return err_set(err, -EINVAL,
-				       "%s: other machines reach this address: "
-				       "nodes need a --peer-key, all the same",
+				       "%s: other machines can reach this "
+				       "address: all nodes need the same "
+				       "--peer-key",
 				       w->v[i]);
 	}
 	return 0;

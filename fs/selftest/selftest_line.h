@@ -5,9 +5,10 @@
 
 #include <jansson.h>
 
-#include "fs/selftest/selftest.h"
 #include "fs/selftest/selftest_client.h"
 #include "fs/selftest/selftest_model.h"
+
+struct selftest_config;
 
 enum line_kind {
 	LINE_LATENCY,  /* mean ns of an operation alone */
@@ -62,8 +63,6 @@ int line_plan(struct line *l, const struct storage_profile *p, uint64_t seed,
 /* Set got, ks and the verdict from line->run; `seed`: the mount's. -ENOMEM. */
 int line_judge(struct line *l, const struct storage_profile *p, uint64_t seed);
 
-/* "lookup", "1 MiB reads in sequence, MB/s" */
-const char *line_name(const struct line *l, char *buf, size_t n);
 /* Print the table, line by line. */
 void line_print_head(FILE *f, const struct selftest_config *c,
 		     const char *source, const struct line_base *base);

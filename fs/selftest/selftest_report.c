@@ -8,6 +8,7 @@
 #include "common/json.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "fs/selftest/selftest.h"
 #include "fs/selftest/selftest_line.h"
 
 static const char *verdict_name(const struct line *l)
@@ -20,7 +21,8 @@ static const char *verdict_name(const struct line *l)
 	return "skipped";
 }
 
-const char *line_name(const struct line *l, char *buf, size_t n)
+/* "lookup", "1 MiB reads in sequence, MB/s" */
+static const char *line_name(const struct line *l, char *buf, size_t n)
 {
 	char size[UNITS_TEXT];
 

@@ -91,6 +91,13 @@ static struct budget_wait *take_first(struct budget *b)
 	return list;
 }
 
+bool budget_try_answer(struct budget *b, struct budget_wait *w)
+{
+	w->has = false;
+	return !__atomic_load_n(&b->n_waiting, __ATOMIC_SEQ_CST) &&
+	       try_answer(b, w);
+}
+
 /*
  * Takes no lock while nothing waits. A waiter increments n_waiting, then tries
  * again; a release gives memory back, then checks n_waiting. So one of the two
@@ -101,9 +108,7 @@ struct budget_wait *budget_answer(struct budget *b, struct budget_wait *w)
 	struct budget_wait *list = w;
 
 	w->next = NULL;
-	w->has = false;
-	if (!__atomic_load_n(&b->n_waiting, __ATOMIC_SEQ_CST) &&
-	    try_answer(b, w))
+	if (budget_try_answer(b, w))
 		return w;
 	pthread_mutex_lock(&b->lock);
 	if (!b->stopped) {

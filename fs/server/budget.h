@@ -56,6 +56,8 @@ uint64_t budget_lacks(const struct budget *b, size_t bytes);
 /* Memory for an answer of w->bytes. Returns the waiters that may proceed now,
  * linked by next: `w` alone, or others, or none; `w` may have to wait. */
 struct budget_wait *budget_answer(struct budget *b, struct budget_wait *w);
+/* The same without waiting: false if others wait, or there is no room. */
+bool budget_try_answer(struct budget *b, struct budget_wait *w);
 /* Gives back the memory of `w`. Returns the waiters that may proceed now. */
 struct budget_wait *budget_answered(struct budget *b, struct budget_wait *w);
 /* Ends all waiting. Returns the waiters, which get no memory. */

@@ -2,7 +2,10 @@
 #include "fs/server/flight.h"
 
 #include "common/util.h"
+#include "fs/server/handle.h"
 #include "fs/server/hash.h"
+#include "fs/server/object.h"
+#include "fs/server/request.h"
 #include "fs/server/stack.h"
 
 struct object *flight_find(const struct server *s, uint64_t key)

@@ -8,6 +8,7 @@
 #define GPEMU_FS_SERVER_FLIGHT_H
 
 #include "fs/server/layer.h"
+#include "fs/server/object.h"
 
 struct object *flight_find(const struct server *s, uint64_t key);
 /* A new object in flight: FETCHING, with the flight's reference, no bytes, and
@@ -33,12 +34,5 @@ void flight_cancel(struct server *s, struct object *o);
  */
 void flight_land(struct server *s, struct object *const *objects, size_t n,
 		 uint64_t deadline);
-
-/* One of the completions that a request waits for. */
-static inline void read_settle(struct read_request *r)
-{
-	if (__atomic_sub_fetch(&r->pending, 1, __ATOMIC_ACQ_REL) == 0)
-		r->ready(r);
-}
 
 #endif

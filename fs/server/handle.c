@@ -5,7 +5,7 @@
 
 #include <utlist.h>
 
-#include "fs/server/stack.h"
+#include "fs/server/state.h"
 
 /* arbitrary: the bits of 2000 open files of 1 TiB */
 enum { MOST_SEEN_BYTES = 64 << 20 };

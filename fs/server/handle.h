@@ -8,8 +8,10 @@
 #ifndef GPEMU_FS_SERVER_HANDLE_H
 #define GPEMU_FS_SERVER_HANDLE_H
 
+#include "fs/server/object.h"
 #include "fs/server/visit.h"
 
+/* An open file. */
 struct handle {
 	uint32_t node;
 	bool was_held; /* ever held an object; set only by its own reads */
@@ -21,6 +23,11 @@ struct handle {
 	struct handle *prev, *next; /* in the server's list */
 	uint64_t seen_small; /* the bits of visit.seen, but of a large file */
 };
+
+/* NULL: no memory, or too many open files of more than 256 MiB, whose extents
+ * are counted in memory. */
+struct handle *server_open(struct server *s, uint32_t node);
+void server_close(struct server *s, struct handle *h);
 
 /* Before each read (visit_turn). Under the lock. */
 void handle_turn(struct server *s, struct handle *h, uint64_t offset,

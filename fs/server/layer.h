@@ -34,8 +34,15 @@
 #include <jansson.h>
 
 #include "common/plugin.h"
+#include "common/units.h"
 #include "fs/cache/policy.h"
-#include "fs/server/server.h"
+#include "fs/server/request.h"
+
+struct future;
+
+/* The default stack. A layer with nothing to do in the configuration is not
+ * linked. */
+#define LAYERS_DEFAULT "trace,fault,prefetch,cache,group,peer,device,source"
 
 /* The position of a layer: never below one with a higher rank. Layers of equal
  * rank may be in any order. */
@@ -95,6 +102,8 @@ struct ask {
 	struct layer *starter; /* the layer whose `start` to call */
 };
 
+/* The outcome of a command to cache an object. */
+enum layer_warmth { WARM_LOADED, WARM_CACHED, WARM_REJECTED, WARM_FAILED };
 /* A command's change to a running stack; unset fields stay as they are. */
 struct layer_change {
 	unsigned cache; /* its number from the top, from 0 */
@@ -201,6 +210,8 @@ struct layer_ops {
 	 * of an object, else 0. */
 	void (*event)(struct layer *l, enum layer_event event, uint64_t key,
 		      uint64_t seq);
+	/* The importance of a file has changed (fs/source/importance.h). */
+	void (*reweigh)(struct layer *l, uint32_t node);
 	/* Fill in its numbers (zeroed before); returns how many, at most
 	 * LAYER_STATS. Some are summed into the mount's stats
 	 * (fs/server/server_stats.c). */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/util.h"
-#include "fs/server/stack.h"
+#include "fs/server/state.h"
 
 struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
 			  uint64_t file_bytes, uint64_t arrival)

@@ -27,11 +27,7 @@
 #include "fs/server/budget.h"
 #include "fs/device/fetch.h"
 #include "fs/server/hash.h"
-
-/* Extent of a large file. Source: design target, the unit that hits are
- * counted in; four times the largest FUSE read, so that streaming pays the
- * device's latency once per 4 MiB. */
-#define OBJECT_EXTENT (4u << 20)
+#include "fs/server/visit.h"
 
 struct read_part;
 struct server;
@@ -91,6 +87,10 @@ struct object *object_get(struct object *o);
 void object_put(struct object *o);
 /* Under the lock: the same, but memory is freed after it is released. */
 void server_put_object(struct object *o);
+/* Callback for the end of an object with a backing file; fn NULL: none. */
+void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
+			     void *ctx);
+
 /* Release the server's lock, then free the dead objects. */
 void server_unlock(struct server *s);
 

@@ -20,12 +20,16 @@
  * and device time stay the same. Meanwhile the request reads its bytes from the
  * source again, for itself (fs/server/budget.h).
  */
+#include "fs/server/read.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
 #include "fs/server/flight.h"
+#include "fs/server/handle.h"
+#include "fs/server/object.h"
 #include "fs/server/stack.h"
 
 /* Before the reply: its receiver may read the stats at once. */
@@ -68,6 +72,17 @@ static void free_bytes(struct server *s, void *buf, struct budget_wait room)
 {
 	free(buf);
 	go_on(s, budget_answered(&s->budget, &room), NULL);
+}
+
+bool server_borrow(struct server *s, struct budget_wait *w)
+{
+	return budget_try_answer(&s->budget, w);
+}
+
+void server_return(struct server *s, struct budget_wait *w)
+{
+	if (w->has)
+		go_on(s, budget_answered(&s->budget, w), NULL);
 }
 
 void read_stop(struct server *s)
@@ -301,6 +316,7 @@ static void read_raw(struct server *s, struct read_request *r)
 				 .offset = r->offset,
 				 .bytes = r->bytes,
 				 .answered = r->bytes,
+				 .before = r->before,
 				 .arrival = r->arrival,
 				 .apart = true,
 				 .done = raw_done };

@@ -2,6 +2,7 @@
 #include "fs/server/server.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -11,10 +12,6 @@
 #include "fs/device/device.h"
 #include "fs/server/flight.h"
 #include "fs/server/stack.h"
-
-/* arbitrary: for reads that would block the receiving thread; more helps only
- * if the source is on a slow disk */
-enum { N_READERS = 4 };
 
 /* arbitrary: 32 extents of large files at once and as much for answers. Beyond
  * it bytes are copied twice, which costs the reader about as much as before */
@@ -34,8 +31,7 @@ static int start_fetcher(struct server *s, struct err *err)
 				    .source_state = s->c.source_state,
 				    .tree = s->c.tree,
 				    .storage = s->storage,
-				    .seed = s->c.seed,
-				    .n_readers = N_READERS };
+				    .seed = s->c.seed };
 	int r = fetcher_new(&c, &s->fetcher);
 
 	return r < 0 ? err_set(err, r, "cannot start: %s", strerror(-r)) : 0;
@@ -68,6 +64,8 @@ int server_new(const struct server_config *config, struct server **ret,
 			      "--memory exceeds the memory of this machine or "
 			      "its control group")
 		    : storage_profile_load(config->storage, &s->storage, err);
+	if (r == 0 && config->is_store)
+		storage_profile_expose(s->storage);
 	if (r == 0)
 		r = start_fetcher(s, err);
 	if (r == 0)
@@ -103,6 +101,7 @@ void server_free(struct server *s)
 	budget_fini(&s->budget);
 	storage_profile_free(s->storage);
 	future_in_fini(&s->future);
+	importance_fini(&s->importance);
 	pthread_mutex_destroy(&s->change_lock);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->backing_lock);
@@ -131,6 +130,19 @@ const struct tree *server_tree(const struct server *s)
 struct tick *server_tick(const struct server *s)
 {
 	return s->c.tick;
+}
+
+const struct storage_profile *server_storage(const struct server *s)
+{
+	return s->storage;
+}
+
+uint64_t server_device_bytes(const struct server *s, uint64_t bytes)
+{
+	double scale = s->c.writable_scale;
+
+	return scale > 0 && scale < 1 ? (uint64_t)ceil((double)bytes / scale)
+				      : bytes;
 }
 
 int server_readlink(struct server *s, uint32_t node, char *buf, size_t n)
@@ -235,10 +247,20 @@ void server_read(struct server *s, struct read_request *r)
 	gate_leave(&s->gate);
 }
 
+uint64_t server_read_deadline(const struct read_request *r)
+{
+	return r->n_parts ? r->parts[r->n_parts - 1].deadline : 0;
+}
+
 void server_metadata(struct server *s, struct fetch *f)
 {
-	f->buf = NULL;
 	f->offset = f->bytes = 0;
+	server_operate(s, f);
+}
+
+void server_operate(struct server *s, struct fetch *f)
+{
+	f->buf = NULL;
 	f->error = 0;
 	f->later = f->apart = false;
 	f->deadline = f->arrival;

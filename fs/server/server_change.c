@@ -3,13 +3,18 @@
  * The changes of control commands, one at a time. New state is made before the
  * server's lock is taken; the old one is freed after it is released.
  */
+#include "fs/server/server_change.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/system/importance.h"
 #include "common/util.h"
 #include "fs/device/device.h"
+#include "fs/server/object.h"
+#include "fs/server/server_stats.h"
 #include "fs/server/stack.h"
 
 /* Under change_lock. */
@@ -171,7 +176,7 @@ int server_future(struct server *s, const void *writer, uint64_t offset,
 	struct future *f = NULL;
 	int r = uses_future(s) ? begin_change(s, err)
 			       : err_set(err, -EOPNOTSUPP,
-					 "nothing fetches ahead; mount with "
+					 "no prefetching here; mount with "
 					 "--prefetch SIZE");
 
 	if (r < 0)
@@ -182,8 +187,8 @@ int server_future(struct server *s, const void *writer, uint64_t offset,
 		    ? future_take(&s->future, s->c.tree, offset, bytes, n, &f,
 				  err)
 		    : err_set(err, -EBUSY,
-			      "another program has begun to announce its "
-			      "accesses: one at a time can");
+			      "another program is announcing its accesses; "
+			      "only one at a time can");
 	if (f)
 		r = use_future(s, f, err);
 	future_put(f);
@@ -199,6 +204,48 @@ int server_future_end(struct server *s, const void *writer, struct err *err)
 		return r;
 	if (s->future_writer == writer)
 		r = future_end(&s->future, err);
+	end_change(s);
+	return r;
+}
+
+/* Under change_lock: a file has this importance from now on. */
+static void weigh(struct server *s, uint32_t node, float importance)
+{
+	float *v = &s->importance.v[node];
+
+	if (*v == importance)
+		return;
+	pthread_mutex_lock(&s->lock);
+	*v = importance;
+	for (size_t i = 0; i < s->n_layers; i++)
+		if (s->layers[i]->ops->reweigh)
+			s->layers[i]->ops->reweigh(s->layers[i], node);
+	server_unlock(s);
+}
+
+int server_importance(struct server *s, const void *bytes, size_t n,
+		      struct err *err)
+{
+	const unsigned char *at = bytes;
+	int r = begin_change(s, err);
+
+	if (r < 0)
+		return r;
+	r = importance_check(s->c.tree, bytes, n, err);
+	if (r == 0) {
+		pthread_mutex_lock(&s->lock);
+		r = importance_init(&s->importance, s->c.tree->n_nodes);
+		server_unlock(s);
+	}
+	if (r == -ENOMEM)
+		err_set(err, r, "out of memory");
+	for (size_t i = 0; r == 0 && i < n; i += IMPORTANCE_RECORD) {
+		uint32_t inode;
+		float v;
+
+		importance_get(at + i, &inode, &v);
+		weigh(s, tree_file(s->c.tree, inode - 1), v);
+	}
 	end_change(s);
 	return r;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The stats of the mount: totals, and each layer's part. */
+#include "fs/server/server_stats.h"
+
 #include <string.h>
 
 #include "common/hist.h"
@@ -7,6 +9,7 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "fs/server/object.h"
 #include "fs/server/stack.h"
 
 struct epoch_mark server_mark_now(struct server *s)
@@ -201,6 +204,9 @@ static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
 		  __atomic_load_n(&s->delivered_bytes, __ATOMIC_RELAXED) },
 		{ "backend_reads", n->now.backend_reads },
 		{ "backend_bytes", n->now.backend_bytes },
+		{ "writes", f->writes },
+		{ "bytes_written", f->bytes_written },
+		{ "syncs", f->syncs },
 		{ "inflight", f->inflight },
 		{ "files", s->c.tree->n_files },
 		{ "file_bytes", s->c.tree->file_bytes },
@@ -296,11 +302,17 @@ json_t *server_stats(struct server *s)
 	json_object_set_new(j, "timer_error_us", tick_error_json(s->c.tick));
 	json_object_set_new(j, "time_scale", json_real(tick_scale(s->c.tick)));
 	json_object_set_new(
+		j, "writable_scale",
+		json_real(s->c.writable_scale > 0 ? s->c.writable_scale : 1));
+	json_object_set_new(
 		j, "latency_us",
 		json_pack("{s:o, s:o, s:o}", "requested",
 			  hist_json(&f->requested, NS_PER_US), "achieved",
 			  hist_json(&f->achieved, NS_PER_US), "error",
 			  hist_json(&f->error, NS_PER_US)));
+	if (s->c.source->stats)
+		json_object_set_new(j, "source",
+				    s->c.source->stats(s->c.source_state));
 	free(f);
 	return j;
 }

@@ -210,7 +210,7 @@ static int parse(const char *words, struct order *o, struct err *err)
 	return r;
 }
 
-int server_check_layers(const char *words, struct err *err)
+int stack_check_layers(const char *words, struct err *err)
 {
 	struct order o = { .n = 0 };
 

@@ -140,7 +140,8 @@ static int take(struct future_in *in, const struct tree *t,
 	most = in->future->n * in->future->world * sizeof(uint32_t);
 	if (n > FUTURE_HEAD + most - in->bytes)
 		return err_set(err, -EINVAL,
-			       "more accesses than the head of the list says");
+			       "more accesses than the header of the list "
+			       "says");
 	memcpy((unsigned char *)in->future->node + (in->bytes - FUTURE_HEAD),
 	       bytes, n);
 	in->bytes += n;
@@ -180,8 +181,8 @@ int future_end(struct future_in *in, struct err *err)
 	if (in->bytes)
 		r = err_set(err, -EINVAL,
 			    "the list ends after %" PRIu64 " of %s%" PRIu64
-			    " bytes, so nothing is fetched by it: write all "
-			    "accesses that its head announces",
+			    " bytes, so it is not used: write all accesses "
+			    "that its header announces",
 			    in->bytes, f ? "" : "at least ", want);
 	future_in_fini(in);
 	return r;

@@ -118,9 +118,6 @@ int listing_make(const struct tree *t, uint32_t **ret, size_t *ret_n,
 	*ret_n = images_only(t, files, n_files);
 	*ret_aside = n_files - *ret_n;
 	*ret_aside += n > 1 ? files_of(t, TREE_ROOT, NULL) : 0;
-	/* a name decided whether it is a sample; the file is what is read */
-	for (size_t i = 0; i < *ret_n; i++)
-		files[i] = tree_file(t, files[i]);
 	*ret = TAKE_PTR(files);
 	return 0;
 }

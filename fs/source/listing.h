@@ -13,9 +13,8 @@
  * has no folder. Hidden files and folders are left out, as by loaders. If
  * more than half of them have the name of an image, the others are left aside,
  * as by a loader that does not decode (loader/dataset/images.h): *ret_aside of
- * them, with those in the root beside folders. The numbers of their nodes,
- * malloc'ed; a file of several names is there for each. -ENOMEM,
- * -ENAMETOOLONG.
+ * them, with those in the root beside folders. The nodes of their names,
+ * malloc'ed: tree_file() is the file of each. -ENOMEM, -ENAMETOOLONG.
  */
 int listing_make(const struct tree *t, uint32_t **ret, size_t *ret_n,
 		 size_t *ret_aside);

@@ -6,6 +6,7 @@
 #ifndef GPEMU_FS_SOURCE_SOURCE_H
 #define GPEMU_FS_SOURCE_SOURCE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -16,6 +17,8 @@
 
 struct source_ops {
 	struct plugin plugin;
+	/* Threads that reads are worth, where they block; 0: the default. */
+	unsigned readers;
 	/* `arg`: the text after the ':'. -errno with a text. */
 	int (*init)(void *state, const char *arg, struct err *err);
 	/* After init, also a failed one. */
@@ -45,6 +48,9 @@ struct source_ops {
 	 * regular file once. -ENOMEM. NULL: the source has none. */
 	int (*groups)(void *state, const struct tree *tree,
 		      struct grouping *ret);
+	/* What the source itself counts, as an object. NULL: no memory, or the
+	 * source has nothing. Any thread. */
+	json_t *(*stats)(void *state);
 };
 
 extern const struct plugin *const source_table[];

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A pack (docs/pack-format.md) as the tree from which it was made.
- *
- * Sorted by path, the files of a folder are neighbours: a directory of the
- * tree is a range of the sorted files and the length of the path up to it.
- * The tree is built breadth first from these ranges.
- */
+/* A pack (docs/pack-format.md) as the tree from which it was made. */
 #include "fs/source/source.h"
 
 #include <errno.h>
@@ -19,6 +13,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "fs/source/acl.h"
+#include "fs/source/tree_paths.h"
 
 struct packed {
 	int fd;
@@ -45,114 +40,30 @@ static void pack_source_fini(void *state)
 	free(p->file_of);
 }
 
-/* A directory that is still to be filled, or a file. */
-struct range {
-	uint32_t from, to; /* of the sorted files */
-	uint32_t prefix;   /* length of their paths above it */
-};
-
-struct scan {
-	struct packed *p;
-	struct tree *tree;
-	struct range *ranges; /* by node */
-	struct tree_child *children;
-	struct range *found; /* of the children */
-	size_t n;
-};
-
-static const struct pack_file *sorted(const struct packed *p, uint32_t i)
+static void file_of(const void *ctx, uint32_t i, const char **ret_path,
+		    struct tree_child *c)
 {
-	return &p->pack.files[p->pack.sorted[i]];
+	const struct packed *p = ctx;
+	const struct pack_file *f = &p->pack.files[p->pack.sorted[i]];
+
+	*ret_path = f->path;
+	c->bytes = f->bytes;
+	c->mtime = units_timespec(f->mtime_ns);
+	c->mode = S_IFREG | f->mode;
 }
 
-/* Add a child of a directory: all files from `i` with the same next component;
- * returns where the next child begins, 0 without memory. */
-static uint32_t next_child(struct scan *s, uint32_t node, uint32_t i)
+static int fill_tree(struct packed *p, struct tree *t)
 {
-	const struct pack_file *f = sorted(s->p, i);
-	const struct range *dir = &s->ranges[node];
-	struct tree_child *child;
-	const char *name = f->path + dir->prefix;
-	size_t len = strcspn(name, "/");
-	bool is_file = !name[len];
-	uint32_t end = i + 1;
+	const struct tree_paths paths = { .n = p->pack.n_files,
+					  .folder = p->folder,
+					  .file = file_of,
+					  .ctx = p };
+	int r = tree_of_paths(t, &paths, &p->file_of);
 
-	while (!is_file && end < dir->to &&
-	       !strncmp(sorted(s->p, end)->path + dir->prefix, name, len + 1))
-		end++;
-	child = &s->children[s->n];
-	*child = s->p->folder;
-	child->name = strndup(name, len);
-	if (is_file) {
-		child->bytes = f->bytes;
-		child->mtime = units_timespec(f->mtime_ns);
-		child->mode = S_IFREG | f->mode;
-	}
-	if (child->name && tree_hides(s->tree, node, child->name)) {
-		free(child->name);
-		return end;
-	}
-	s->found[s->n] = (struct range){
-		.from = i,
-		.to = end,
-		.prefix = dir->prefix + (uint32_t)len + 1,
-	};
-	return s->children[s->n++].name ? end : 0;
-}
-
-/* Gives directory `node` its children and notes their ranges. */
-static int fill_dir(struct scan *s, uint32_t node)
-{
-	const struct range dir = s->ranges[node];
-	uint32_t i = dir.from, first = s->tree->n_nodes;
-	struct range *more;
-	int r = 0;
-
-	s->n = 0;
-	while (r == 0 && i < dir.to) {
-		i = next_child(s, node, i);
-		r = i ? 0 : -ENOMEM;
-	}
-	if (r == 0)
-		r = tree_add_children(s->tree, node, s->children, s->n);
-	for (size_t k = 0; k < s->n; k++)
-		free(s->children[k].name);
-	if (r < 0)
-		return r;
-	more = reallocarray(s->ranges, s->tree->n_nodes, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	s->ranges = more;
-	/* already sorted, so the tree kept their order */
-	memcpy(more + first, s->found, s->n * sizeof(*more));
-	return 0;
-}
-
-static int fill_tree(struct scan *s)
-{
-	struct tree *t = s->tree;
-	uint32_t n = s->p->pack.n_files;
-	int r = 0;
-
-	s->ranges = calloc(1, sizeof(*s->ranges));
-	s->children = calloc((size_t)n + 1, sizeof(*s->children));
-	s->found = calloc((size_t)n + 1, sizeof(*s->found));
-	if (!s->ranges || !s->children || !s->found)
-		return -ENOMEM;
-	s->ranges[TREE_ROOT].to = n;
-	tree_set_root(t, &s->p->folder);
 	for (uint32_t i = 0; r == 0 && i < t->n_nodes; i++)
-		if (S_ISDIR(t->nodes[i].mode))
-			r = fill_dir(s, i);
-	if (r < 0)
-		return r;
-	s->p->file_of = calloc(t->n_nodes, sizeof(*s->p->file_of));
-	if (!s->p->file_of)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < t->n_nodes; i++)
-		if (S_ISREG(t->nodes[i].mode))
-			s->p->file_of[i] = s->p->pack.sorted[s->ranges[i].from];
-	return 0;
+		p->file_of[i] = p->pack.n_files ? p->pack.sorted[p->file_of[i]]
+						: 0;
+	return r;
 }
 
 /* Who may read the pack; a shared mount also applies access control lists. */
@@ -168,13 +79,13 @@ static int look(const struct packed *p, const struct tree *tree,
 
 static int pack_scan(void *state, struct tree *tree, struct err *err)
 {
-	struct scan s = { .p = state, .tree = tree };
+	struct packed *p = state;
 	struct stat st;
-	int r = look(s.p, tree, &st);
+	int r = look(p, tree, &st);
 
 	/* only users who may read the pack may enter folders */
 	if (r == 0)
-		s.p->folder = (struct tree_child){
+		p->folder = (struct tree_child){
 			.mtime = st.st_mtim,
 			.mode = S_IFDIR | (st.st_mode & 0444) |
 				(st.st_mode & 0444) >> 2,
@@ -182,10 +93,7 @@ static int pack_scan(void *state, struct tree *tree, struct err *err)
 			.gid = st.st_gid,
 		};
 	if (r == 0)
-		r = fill_tree(&s);
-	free(s.ranges);
-	free(s.children);
-	free(s.found);
+		r = fill_tree(p, tree);
 	return r < 0 ? err_set(err, r, "pack: %s", strerror(-r)) : 0;
 }
 

@@ -185,6 +185,30 @@ int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n)
 	return tree_path_below(t, TREE_ROOT, node, buf, n);
 }
 
+uint32_t tree_label(const struct tree *t, uint32_t file)
+{
+	if (file >= t->n_nodes || t->nodes[file].parent == TREE_ROOT)
+		return 0; /* also of the root itself */
+	while (t->nodes[file].parent != TREE_ROOT)
+		file = t->nodes[file].parent;
+	return 1 + file - t->nodes[TREE_ROOT].first_child;
+}
+
+uint32_t tree_labels(const struct tree *t)
+{
+	const struct tree_node *root = &t->nodes[TREE_ROOT];
+	uint32_t n = t->n_nodes ? root->n_children : 0;
+
+	while (n && !S_ISDIR(t->nodes[root->first_child + n - 1].mode))
+		n--;
+	return 1 + n;
+}
+
+uint32_t tree_label_of(const void *tree, uint64_t key)
+{
+	return tree_label(tree, (uint32_t)(key >> 32));
+}
+
 uint64_t *tree_sizes(const struct tree *t)
 {
 	uint64_t *sizes = malloc((t->n_files + 1) * sizeof(*sizes));

@@ -136,6 +136,17 @@ int tree_path(const struct tree *t, uint32_t node, char *buf, size_t n);
 /* The same below the folder `top`, which is above `node` or the node itself. */
 int tree_path_below(const struct tree *t, uint32_t top, uint32_t node,
 		    char *buf, size_t n);
+/*
+ * Classes of files, as loaders have them: the first folder of the path, and 0
+ * for files in the root (or of no node). Folders are numbered as the root's
+ * children, from 1; other numbers have no files.
+ */
+uint32_t tree_label(const struct tree *t, uint32_t file);
+/* All labels are below: 1 without folders, however many files there are. */
+uint32_t tree_labels(const struct tree *t);
+/* As in struct policy_params, with a tree: of an object's file. */
+uint32_t tree_label_of(const void *tree, uint64_t key);
+
 /* The sizes of all n_files files, ascending, malloc'ed; NULL without memory. */
 uint64_t *tree_sizes(const struct tree *t);
 

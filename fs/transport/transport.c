@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
+#include <linux/fuse.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -168,11 +170,27 @@ void transport_fini(struct transport *t)
 	t->uring = NULL;
 }
 
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+/* A descriptor of a thread of libfuse: 3.17 leaves to a custom io what it did
+ * itself before. */
+static int transport_clone(int session)
+{
+	_cleanup_close_ int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	uint32_t of = (uint32_t)session;
+
+	return fd < 0 || ioctl(fd, FUSE_DEV_IOC_CLONE, &of) < 0 ? -1
+								: TAKE_FD(fd);
+}
+#endif
+
 int transport_attach(struct transport *t, struct fuse_session *session)
 {
 	static const struct fuse_custom_io io = {
 		.read = transport_read,
 		.writev = transport_writev,
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+		.clone_fd = transport_clone,
+#endif
 	};
 	/* the session needs a descriptor now; mounting sets the real one */
 	_cleanup_close_ int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -180,5 +198,9 @@ int transport_attach(struct transport *t, struct fuse_session *session)
 	if (fd < 0)
 		return -errno;
 	t->session = session;
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+	return fuse_session_custom_io_317(session, &io, sizeof(io), fd);
+#else
 	return fuse_session_custom_io(session, &io, fd);
+#endif
 }

@@ -10,7 +10,7 @@
 
 extern const struct prep_ops prep_none;
 
-const char *const bottleneck_names[] = {
+static const char *const bottleneck_names[] = {
 	[BOUND_BY_GPU] = "gpu",
 	[BOUND_BY_PREP] = "prep",
 	[BOUND_BY_FETCH] = "fetch",
@@ -159,7 +159,9 @@ int analyze(const struct pipeline_config *c, const struct mount *m,
 
 /* --- predicting --------------------------------------------------------- */
 
-double analysis_rate(const struct analysis *a, double c, enum bottleneck *ret)
+/* Samples per emulated second when a fraction 0 <= c <= 1 of the reads hits. */
+static double analysis_rate(const struct analysis *a, double c,
+			    enum bottleneck *ret)
 {
 	double miss = (1 - c) / a->f0;
 	double read = a->serial ? c / a->f1 + miss : MAX(miss, 1 / a->f1);
@@ -175,7 +177,8 @@ double analysis_rate(const struct analysis *a, double c, enum bottleneck *ret)
 	return 1 / MAX(load, 1 / a->g);
 }
 
-double analysis_enough_cache(const struct analysis *a)
+/* The smallest c at which storage is not the bottleneck; > 1: none. */
+static double analysis_enough_cache(const struct analysis *a)
 {
 	enum bottleneck b;
 	double at_best = analysis_rate(a, 1, &b);

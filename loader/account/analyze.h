@@ -46,7 +46,6 @@ struct analysis {
 };
 
 enum bottleneck { BOUND_BY_GPU, BOUND_BY_PREP, BOUND_BY_FETCH };
-extern const char *const bottleneck_names[];
 
 /*
  * Measure P, F0 and F1 over order[0..n), in batches as in `c`; `g` is known. On
@@ -58,11 +57,6 @@ extern const char *const bottleneck_names[];
 int analyze(const struct pipeline_config *c, const struct mount *m,
 	    const uint32_t *order, uint64_t n, double g,
 	    const atomic_bool *stop, struct analysis *ret, struct err *err);
-
-/* Samples per emulated second when a fraction 0 <= c <= 1 of the reads hits. */
-double analysis_rate(const struct analysis *a, double c, enum bottleneck *ret);
-/* The smallest c at which storage is not the bottleneck; > 1: none. */
-double analysis_enough_cache(const struct analysis *a);
 
 /* The rates, the prediction for c = 0, 0.1 .. 1, and, on a gpemu-fs mount, each
  * of the n epochs beside the prediction for its hit ratio. */

@@ -36,9 +36,8 @@ static double ceiling(const struct rig *r, char *why)
 	double bound = upper_bound(r);
 
 	snprintf(why, WHY_TEXT,
-		 "with nothing emulated to wait for, this machine makes at "
-		 "most %.4g such samples per wall second%s, and the run made "
-		 "%.4g",
+		 "without emulated durations this machine makes at most %.4g "
+		 "such samples per wall second%s; the run made %.4g",
 		 bound, bound < r->ceiling ? " on all its CPUs" : "",
 		 r->samples_per_wall_s);
 	return ratio(CEILING_FACTOR * r->samples_per_wall_s, bound);
@@ -60,8 +59,7 @@ static double cpu(const struct rig *r, char *why)
 {
 	snprintf(why, WHY_TEXT,
 		 "gpemu-train used %.3g of %.0f CPUs: real work and emulation "
-		 "waited for a CPU, and a machine with more CPUs would give "
-		 "another result",
+		 "waited for a CPU; more CPUs would change the result",
 		 r->cpus_used, r->cpus);
 	return ratio(r->cpus_used, r->cpus) / CPU_SHARE;
 }

@@ -12,16 +12,12 @@
 #include "common/thread.h"
 #include "common/util.h"
 
-/* Source: ZFS's and Btrfs' compression and deduplication work on records of 128
- * KiB at most; the pattern is longer, and each block is different. */
-#define PATTERN (8 * MIB)
-enum { BLOCK = 4096 };
-
 static const char unfinished[] = "checkpoint.tmp";
 
 struct checkpoint {
 	struct checkpoint_config c;
-	uint8_t *pattern; /* PATTERN */
+	size_t piece;
+	uint8_t *pattern; /* CHECKPOINT_PIECE */
 	uint8_t *staging; /* state_bytes, async; else NULL */
 
 	/* the checkpoint to write: the caller's unless busy */
@@ -37,26 +33,29 @@ struct checkpoint {
 	int error;		       /* lock; the first error */
 	struct err err;		       /* lock */
 	struct checkpoint_stats stats; /* lock */
+	struct hist times;
 };
 
 /* --- the state ------------------------------------------------------------ */
 
-/* The bytes of the state at `offset`, a multiple of PATTERN, in `pattern`. */
+/* The piece of the state at `offset`, a multiple of its size, in `pattern`. */
 static const uint8_t *state_at(struct checkpoint *c, uint64_t offset)
 {
-	for (size_t at = 0; at < PATTERN; at += BLOCK) {
+	uint8_t *piece = c->pattern + offset % CHECKPOINT_PIECE;
+
+	for (size_t at = 0; at < c->piece; at += CHECKPOINT_BLOCK) {
 		uint64_t stamp[] = { c->step, offset + at };
 
-		memcpy(c->pattern + at, stamp, sizeof(stamp));
+		memcpy(piece + at, stamp, sizeof(stamp));
 	}
-	return c->pattern;
+	return piece;
 }
 
 static void fill_staging(struct checkpoint *c)
 {
-	for (uint64_t at = 0; at < c->c.state_bytes; at += PATTERN)
+	for (uint64_t at = 0; at < c->c.state_bytes; at += c->piece)
 		memcpy(c->staging + at, state_at(c, at),
-		       MIN(PATTERN, c->c.state_bytes - at));
+		       MIN(c->piece, c->c.state_bytes - at));
 }
 
 /* --- writing -------------------------------------------------------------- */
@@ -68,8 +67,8 @@ static int write_body(struct checkpoint *c, int fd, XXH3_state_t *hash)
 
 	XXH3_64bits_reset(hash);
 	XXH3_64bits_update(hash, c->visited, c->c.visited_bytes);
-	for (uint64_t at = 0; r == 0 && at < c->c.state_bytes; at += PATTERN) {
-		size_t n = (size_t)MIN(PATTERN, c->c.state_bytes - at);
+	for (uint64_t at = 0; r == 0 && at < c->c.state_bytes; at += c->piece) {
+		size_t n = (size_t)MIN(c->piece, c->c.state_bytes - at);
 		const uint8_t *from = c->staging ? c->staging + at
 						 : state_at(c, at);
 
@@ -179,6 +178,7 @@ static void write_counted(struct checkpoint *c)
 			sizeof(c->head) + c->c.visited_bytes + c->c.state_bytes;
 		c->stats.write_ns += took;
 		c->stats.write_wall_ns += wall;
+		hist_add(&c->times, took);
 	}
 	pthread_mutex_unlock(&c->lock);
 }
@@ -216,7 +216,8 @@ int checkpoint_new(const struct checkpoint_config *config,
 	c->c = *config;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
-	c->pattern = malloc(PATTERN);
+	c->piece = checkpoint_piece(config->scale);
+	c->pattern = malloc(CHECKPOINT_PIECE);
 	c->visited = malloc(config->visited_bytes + 1);
 	if (config->async)
 		c->staging = malloc(config->state_bytes);
@@ -226,7 +227,7 @@ int checkpoint_new(const struct checkpoint_config *config,
 			    (unsigned long long)config->state_bytes);
 	if (r == 0) {
 		rng_bytes_at(rng_key(config->seed, "checkpoint", 0), 0,
-			     c->pattern, PATTERN);
+			     c->pattern, CHECKPOINT_PIECE);
 		if (c->staging) /* to fault in its pages */
 			fill_staging(c);
 	}
@@ -315,4 +316,9 @@ struct checkpoint_stats checkpoint_stats(struct checkpoint *c)
 	ret = c->stats;
 	pthread_mutex_unlock(&c->lock);
 	return ret;
+}
+
+const struct hist *checkpoint_times(const struct checkpoint *c)
+{
+	return &c->times;
 }

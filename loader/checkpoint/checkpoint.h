@@ -10,10 +10,10 @@
  *	async	once the previous one is written, it is copied into a buffer
  *		in memory; a thread writes it while training goes on
  *
- * The state is 8 MiB of random bytes, repeated. Each 4 KiB block also holds the
- * step and its offset, so that no two blocks are equal and neither compression
- * nor deduplication below makes the write cheaper. Nothing is generated while
- * the time counts.
+ * The state is CHECKPOINT_PIECE random bytes, repeated. Each 4 KiB block also
+ * holds the step and its offset, so that no two blocks are equal and neither
+ * compression nor deduplication below makes the write cheaper. Nothing is
+ * generated while the time counts.
  *
  * One thread calls all of this.
  */
@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "common/hist.h"
 #include "common/tick.h"
 #include "loader/checkpoint/checkpoint_file.h"
 #include "loader/checkpoint/ranks.h"
@@ -32,7 +33,8 @@ struct checkpoint_config {
 	const char *dir; /* for messages */
 	int dirfd;	 /* the folder; borrowed */
 	bool async;
-	uint64_t state_bytes; /* >= 1 */
+	uint64_t state_bytes; /* in the file, >= 1 */
+	double scale;	      /* the part of the whole that they are, > 0 */
 	size_t visited_bytes;
 	uint64_t keep; /* number to keep, the newest; 0: all */
 	/* NULL: no ranks. Only complete steps of all ranks count for `keep`. */
@@ -67,5 +69,7 @@ struct checkpoint_stats {
 	uint64_t write_wall_ns;
 };
 struct checkpoint_stats checkpoint_stats(struct checkpoint *c);
+/* The emulated time to write and sync each. */
+const struct hist *checkpoint_times(const struct checkpoint *c);
 
 #endif

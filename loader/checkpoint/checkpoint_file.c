@@ -12,13 +12,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "common/units.h"
 #include "common/util.h"
 
 static_assert(sizeof(struct checkpoint_head) == CHECKPOINT_HEAD, "the layout");
-
-/* Bytes of a file per call. arbitrary: large enough for any storage */
-enum { CHUNK = 1 << 20 };
 
 static const char prefix[] = "checkpoint-", suffix[] = ".gpemu";
 
@@ -147,6 +143,15 @@ int checkpoint_head_parse(const struct checkpoint_head *h,
 
 /* --- reading -------------------------------------------------------------- */
 
+size_t checkpoint_piece(double scale)
+{
+	size_t n = CHECKPOINT_PIECE;
+
+	while (n > CHECKPOINT_BLOCK && (double)n > CHECKPOINT_PIECE * scale)
+		n /= 2;
+	return n;
+}
+
 /* Exactly `n` bytes. -EBADMSG: the file has fewer. */
 static int read_all(int fd, void *buf, size_t n)
 {
@@ -156,13 +161,14 @@ static int read_all(int fd, void *buf, size_t n)
 }
 
 /* Hash the rest of the file. */
-static int hash_state(int fd, XXH3_state_t *hash, uint64_t bytes)
+static int hash_state(int fd, XXH3_state_t *hash, uint64_t bytes, double scale)
 {
-	_cleanup_free_ char *buf = malloc(CHUNK);
+	size_t piece = checkpoint_piece(scale);
+	_cleanup_free_ char *buf = malloc(piece);
 	int r = buf ? 0 : -ENOMEM;
 
 	while (r == 0 && bytes) {
-		size_t n = (size_t)MIN(bytes, (uint64_t)CHUNK);
+		size_t n = (size_t)MIN(bytes, piece);
 
 		r = read_all(fd, buf, n);
 		if (r == 0)
@@ -172,7 +178,8 @@ static int hash_state(int fd, XXH3_state_t *hash, uint64_t bytes)
 	return r;
 }
 
-static int read_body(int fd, const struct checkpoint_head *h, uint8_t *visited)
+static int read_body(int fd, const struct checkpoint_head *h, double scale,
+		     uint8_t *visited)
 {
 	XXH3_state_t *hash = XXH3_createState();
 	int r = hash ? read_all(fd, visited, h->visited_bytes) : -ENOMEM;
@@ -180,7 +187,7 @@ static int read_body(int fd, const struct checkpoint_head *h, uint8_t *visited)
 	if (r == 0) {
 		XXH3_64bits_reset(hash);
 		XXH3_64bits_update(hash, visited, h->visited_bytes);
-		r = hash_state(fd, hash, h->state_bytes);
+		r = hash_state(fd, hash, h->state_bytes, scale);
 	}
 	if (r == 0 && XXH3_64bits_digest(hash) != h->body_hash)
 		r = -EBADMSG;
@@ -204,8 +211,9 @@ static int check_length(int fd, const struct checkpoint_head *h)
 		       : -EBADMSG;
 }
 
-int checkpoint_read(int dirfd, const char *name, struct checkpoint_head *head,
-		    struct checkpoint_point *ret, uint8_t **ret_visited)
+int checkpoint_read(int dirfd, const char *name, double scale,
+		    struct checkpoint_head *head, struct checkpoint_point *ret,
+		    uint8_t **ret_visited)
 {
 	struct stat st;
 	_cleanup_close_ int fd = util_open_file(dirfd, name, 0, &st);
@@ -219,7 +227,7 @@ int checkpoint_read(int dirfd, const char *name, struct checkpoint_head *head,
 	r = check_length(fd, head);
 	if (r == 0) {
 		visited = calloc(head->visited_bytes + 1, 1);
-		r = visited ? read_body(fd, head, visited) : -ENOMEM;
+		r = visited ? read_body(fd, head, scale, visited) : -ENOMEM;
 	}
 	if (r < 0) {
 		json_decref(ret->run);

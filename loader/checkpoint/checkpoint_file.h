@@ -20,7 +20,14 @@
 
 #include "common/err.h"
 
-enum { CHECKPOINT_HEAD = 4096, CHECKPOINT_NAME = 48 };
+/* Source of the piece: ZFS's and Btrfs' compression and deduplication work on
+ * records of 128 KiB at most; it is longer. */
+enum {
+	CHECKPOINT_HEAD = 4096,
+	CHECKPOINT_NAME = 48,
+	CHECKPOINT_BLOCK = 4096,
+	CHECKPOINT_PIECE = 8 << 20
+};
 #define CHECKPOINT_MAGIC "gpemuck1"
 
 struct checkpoint_head {
@@ -62,10 +69,19 @@ int checkpoint_head_parse(const struct checkpoint_head *h,
 			  struct checkpoint_point *ret);
 
 /*
- * Read a complete checkpoint and verify it. The caller owns *ret_visited.
- * -EBADMSG, -EPROTO: it is damaged; others as open(2) and read(2).
+ * Bytes of a file per call, a power of two: 8 MiB of a whole file, at least a
+ * block. Of a file that has a part of the state alone (`scale`), that part:
+ * storage that takes each byte for several then gets calls of the same size.
  */
-int checkpoint_read(int dirfd, const char *name, struct checkpoint_head *head,
-		    struct checkpoint_point *ret, uint8_t **ret_visited);
+size_t checkpoint_piece(double scale);
+
+/*
+ * Read a complete checkpoint and verify it, in pieces as above. The caller owns
+ * *ret_visited. -EBADMSG, -EPROTO: it is damaged; others as open(2) and
+ * read(2).
+ */
+int checkpoint_read(int dirfd, const char *name, double scale,
+		    struct checkpoint_head *head, struct checkpoint_point *ret,
+		    uint8_t **ret_visited);
 
 #endif

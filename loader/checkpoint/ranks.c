@@ -70,7 +70,7 @@ int ranks_take(struct ranks *r, json_t *j, struct err *err)
 		return err_set(err, -EINVAL,
 			       "%s has checkpoints of a run with --world-size "
 			       "%" JSON_INTEGER_FORMAT
-			       ", and this one has %" PRIu64,
+			       "; this one has %" PRIu64,
 			       r->path, world, r->world);
 	json_decref(r->joined);
 	r->agreed = is_count(step) && are_counts(joined);
@@ -124,8 +124,8 @@ static int check_alone(const struct ranks *r, struct err *err)
 	if (e < 0)
 		return err_set(err, e, "%s: %s", r->path, strerror(-e));
 	return n ? err_set(err, -EINVAL,
-			   "%s has checkpoints of a run with --world-size 1, "
-			   "and this one has %" PRIu64,
+			   "%s has checkpoints of a run with --world-size 1; "
+			   "this one has %" PRIu64,
 			   r->path, r->world)
 		 : 0;
 }
@@ -194,7 +194,7 @@ int ranks_check_none(int dirfd, const char *path, struct err *err)
 		       ? 0
 		       : err_set(err, -EINVAL,
 				 "%s has checkpoints of a run with several "
-				 "ranks, and this one has --world-size 1",
+				 "ranks; this one has --world-size 1",
 				 path);
 }
 

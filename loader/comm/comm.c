@@ -91,10 +91,15 @@ static void set_launcher(void)
 	setenv("OMPI_MCA_rmaps_base_mapping_policy", "node", 0);
 	setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
 	setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0);
+	/* the same of Open MPI 5 */
+	setenv("PRTE_MCA_rmaps_default_mapping_policy", "node:oversubscribe",
+	       0);
+	setenv("PRTE_MCA_hwloc_default_binding_policy", "none", 0);
 	/* its srun in a step of Slurm would wait for the end of that step */
 	setenv("SLURM_OVERLAP", "1", 0);
 	/* so that a rank's error is the last line of a failed run */
 	setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
+	setenv("PRTE_MCA_prte_execute_quiet", "1", 0);
 	if (geteuid() == 0) {
 		setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
 		setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
@@ -112,8 +117,9 @@ int comm_launch(uint32_t size, int argc, char **argv, struct err *err)
 	for (int i = 1; i < argc; i++)
 		if (!strcmp(argv[i], ":"))
 			return err_set(err, -EINVAL,
-				       "--nodes: mpirun takes what follows the "
-				       "argument ':' for another program");
+				       "--nodes: mpirun would take what "
+				       "follows the argument ':' for another "
+				       "program");
 	self[length] = 0;
 	snprintf(n, sizeof(n), "%" PRIu32, size);
 	v[0] = (char *)"mpirun";

@@ -55,5 +55,5 @@ int comm_mpi_open(void (*died)(void *ctx, uint32_t rank), void *ctx,
 		       "cannot load MPI: %s; gpemu-train needs Open MPI or "
 		       "MPICH, and a build with libopenmpi-dev or libmpich-dev "
 		       "installed",
-		       why ? why : "gpemu-mpi.so is not there");
+		       why ? why : "gpemu-mpi.so is missing");
 }

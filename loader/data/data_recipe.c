@@ -128,16 +128,9 @@ int data_recipe_write(const struct data_recipe *r, const char *dir,
 	return json_write(j, path, err);
 }
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 void data_sizes_sort(uint64_t *sizes, uint64_t n)
 {
-	qsort(sizes, n, sizeof(*sizes), compare);
+	qsort(sizes, n, sizeof(*sizes), util_compare_u64);
 }
 
 double data_sizes_quantile(const uint64_t *sorted, uint64_t n, double q)

@@ -8,24 +8,14 @@
 #include <xxhash.h>
 
 #include "common/util.h"
-#include "loader/dataset/format.h"
-
-int dataset_open(const char *dir, struct dataset *ret, struct err *err)
-{
-	struct format_request q = { .path = dir,
-				    .format = "files",
-				    .index = FORMAT_INDEX_OFF };
-	struct format_result how;
-	int r = format_open(&q, ret, &how, err);
-
-	format_result_fini(&how);
-	return r;
-}
+#include "store/bucket.h"
 
 void dataset_close(struct dataset *d)
 {
 	if (d->dirfd >= 0)
 		close(d->dirfd);
+	bucket_free(d->bucket);
+	free(d->tag);
 	free(d->root);
 	for (uint32_t i = 0; d->container_fd && i < d->n_containers; i++)
 		close(d->container_fd[i]);

@@ -12,6 +12,8 @@
 #include "common/err.h"
 #include "loader/dataset/notes.h"
 
+struct bucket;
+
 /* An origin of samples: a container, or a folder of files. */
 struct origin {
 	uint64_t path;	  /* in `names`; relative to dirfd */
@@ -37,7 +39,11 @@ enum token_from {
  * read fails, as it would in training.
  */
 struct dataset {
-	int dirfd;	 /* of the root; paths are relative to it */
+	int dirfd; /* of the root; paths are relative to it */
+	/* the root is a bucket, samples are its objects (then there is no
+	 * dirfd), as they were listed (answer_tag, store/answer.h); or NULL */
+	struct bucket *bucket;
+	uint64_t *tag;	 /* n */
 	char *root;	 /* path of the root */
 	char *names;	 /* the paths, concatenated */
 	uint64_t *path;	 /* n: offset in `names`; in a container the sample's
@@ -75,12 +81,6 @@ struct dataset {
 	void *block;
 };
 
-/*
- * List `dir` as format `files` does, without an index. -ENOENT, -ENOTDIR,
- * -EACCES: as open(2); -ENODATA: no sample; -E2BIG: more samples than 32 bits
- * count. Free with dataset_close, failed or not.
- */
-int dataset_open(const char *dir, struct dataset *ret, struct err *err);
 void dataset_close(struct dataset *d);
 
 static inline const char *dataset_path(const struct dataset *d, size_t i)

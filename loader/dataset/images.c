@@ -11,7 +11,7 @@
 #include "common/util.h"
 
 const struct note_kind note_files_aside = {
-	"files_aside", "files that are no samples, left aside"
+	"files_aside", "files that are not samples, skipped"
 };
 
 /* Files whose name does not say that are opened before the rest is assumed to
@@ -60,6 +60,8 @@ static void move(struct dataset *d, size_t to, size_t from)
 	d->path[to] = d->path[from];
 	d->size[to] = d->size[from];
 	d->label[to] = d->label[from];
+	if (d->tag)
+		d->tag[to] = d->tag[from];
 	if (!d->container)
 		return;
 	d->container[to] = d->container[from];

@@ -10,13 +10,6 @@
 #include "common/system/control.h"
 #include "common/util.h"
 
-static char *in_dir(const struct mount *m, const char *name)
-{
-	char *path;
-
-	return asprintf(&path, "%s/%s", m->dir, name) < 0 ? NULL : path;
-}
-
 /* `dir` is canonical. */
 static char *control_dir(const char *dir)
 {
@@ -77,7 +70,7 @@ int mount_mark_epoch(const struct mount *m, struct err *err)
 
 json_t *mount_stats(const struct mount *m)
 {
-	_cleanup_free_ char *path = m->dir ? in_dir(m, "stats") : NULL;
+	_cleanup_free_ char *path = m->dir ? util_join(m->dir, "stats") : NULL;
 	json_t *j = NULL;
 
 	if (!path || json_read(path, &j, NULL) < 0)
@@ -87,7 +80,7 @@ json_t *mount_stats(const struct mount *m)
 
 int mount_nic(const struct mount *m, json_t **ret, struct err *err)
 {
-	_cleanup_free_ char *path = in_dir(m, "nic");
+	_cleanup_free_ char *path = util_join(m->dir, "nic");
 
 	return path ? json_read(path, ret, err)
 		    : err_set(err, -ENOMEM, "out of memory");

@@ -3,7 +3,8 @@
  * The gpemu-fs mount under a dataset. The interface is its files:
  * MOUNTPOINT/.gpemu/stats (JSON), MOUNTPOINT/.gpemu/control (one command per
  * line), MOUNTPOINT/.gpemu/groups (one group per line, a JSON array of paths)
- * and MOUNTPOINT/.gpemu/future (the accesses to come); and attributes of the
+ * MOUNTPOINT/.gpemu/future (the accesses to come) and
+ * MOUNTPOINT/.gpemu/importance (how much files matter); and attributes of the
  * other files: user.gpemu.place (loader/dataset/extents.h), user.gpemu.owner.
  */
 #ifndef GPEMU_LOADER_DATASET_MOUNT_H
@@ -76,6 +77,12 @@ int mount_open_future(const struct mount *m, const struct mount_future *f,
 /* The next accesses, as inode numbers. Errors as above. */
 int mount_announce(const struct mount *m, int fd, const uint32_t *inodes,
 		   size_t n, struct err *err);
+/* Does a cache of the mount use the importance of files? */
+bool mount_weighs(const struct mount *m);
+/* Tell it the importance of files (common/system/importance.h); inode 0: of
+ * none. -errno with a text. */
+int mount_weigh(const struct mount *m, const uint32_t *inodes,
+		const float *importance, size_t n, struct err *err);
 /* The inode numbers of all samples, which are files, for the caller to free; 0:
  * none, or of another file system. NULL: no memory. */
 uint32_t *mount_inodes(const struct mount *m, const struct dataset *d);

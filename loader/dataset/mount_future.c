@@ -11,6 +11,7 @@
 
 #include "common/system/control.h"
 #include "common/system/future.h"
+#include "common/system/importance.h"
 #include "common/util.h"
 
 /* Numbers written at once. arbitrary: 64 KiB on the stack */
@@ -25,8 +26,8 @@ bool mount_foresees(const struct mount *m)
 	return json_is_object(json_object_get(stats, "prefetch"));
 }
 
-static int put(const struct mount *m, int fd, const void *bytes, size_t n,
-	       struct err *err)
+static int put(const struct mount *m, int fd, const char *name,
+	       const void *bytes, size_t n, struct err *err)
 {
 	const char *at = bytes;
 
@@ -34,8 +35,8 @@ static int put(const struct mount *m, int fd, const void *bytes, size_t n,
 		ssize_t put = write(fd, at, n);
 
 		if (put < 0)
-			return err_set(err, -errno, "%s/" FUTURE_FILE ": %s",
-				       m->dir, strerror(errno));
+			return err_set(err, -errno, "%s/%s: %s", m->dir, name,
+				       strerror(errno));
 		at += put;
 		n -= (size_t)put;
 	}
@@ -53,7 +54,7 @@ int mount_announce(const struct mount *m, int fd, const uint32_t *inodes,
 
 		for (size_t i = 0; i < k; i++)
 			piece[i] = htole32(inodes[i]);
-		r = put(m, fd, piece, k * sizeof(piece[0]), err);
+		r = put(m, fd, FUTURE_FILE, piece, k * sizeof(piece[0]), err);
 		inodes += k;
 		n -= k;
 	}
@@ -78,10 +79,43 @@ int mount_open_future(const struct mount *m, const struct mount_future *f,
 	if (fd < 0)
 		return err_set(err, fd, "%s/" FUTURE_FILE ": %s", m->dir,
 			       strerror(-fd));
-	r = put(m, fd, FUTURE_MAGIC, strlen(FUTURE_MAGIC), err);
+	r = put(m, fd, FUTURE_FILE, FUTURE_MAGIC, strlen(FUTURE_MAGIC), err);
 	if (r == 0)
 		r = mount_announce(m, fd, v, FUTURE_FIELDS, err);
 	return r < 0 ? r : TAKE_FD(fd);
+}
+
+bool mount_weighs(const struct mount *m)
+{
+	json_auto_t *stats = mount_stats(m);
+
+	return json_is_true(json_object_get(stats, "uses_importance"));
+}
+
+int mount_weigh(const struct mount *m, const uint32_t *inodes,
+		const float *importance, size_t n, struct err *err)
+{
+	_cleanup_close_ int fd =
+		control_open(m->dir, IMPORTANCE_FILE, O_WRONLY);
+	uint64_t piece[PIECE / 2];
+	size_t k = 0;
+	int r = 0;
+
+	if (fd < 0)
+		return err_set(err, fd, "%s/" IMPORTANCE_FILE ": %s", m->dir,
+			       strerror(-fd));
+	_Static_assert(sizeof(piece[0]) == IMPORTANCE_RECORD, "one record");
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		if (inodes[i])
+			importance_put((unsigned char *)&piece[k++], inodes[i],
+				       importance[i]);
+		if (k < ARRAY_SIZE(piece) && i + 1 < n)
+			continue;
+		r = put(m, fd, IMPORTANCE_FILE, piece, k * sizeof(piece[0]),
+			err);
+		k = 0;
+	}
+	return r;
 }
 
 uint32_t *mount_inodes(const struct mount *m, const struct dataset *d)

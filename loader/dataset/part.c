@@ -352,6 +352,11 @@ int builder_finish(struct builder *b, struct err *err)
 	    (b->labelled ? label_the_others(d) : label_by_folder(d)) < 0)
 		return no_memory(err);
 	for (size_t i = 0; i < d->n; i++) {
+		/* what a server lists is any number */
+		if (d->size[i] > INT64_MAX - d->bytes)
+			return err_set(err, -EFBIG,
+				       "%s: the samples have more than 8 EiB",
+				       dataset_path(d, i));
 		d->bytes += d->size[i];
 		d->largest = MAX(d->largest, d->size[i]);
 		classes = MAX(classes, d->label[i]);

@@ -21,6 +21,8 @@
 #include "common/err.h"
 #include "common/plugin.h"
 
+struct bucket;
+
 /*
  * One sample in flight. The host owns it; the engine uses it from take to next.
  *
@@ -31,7 +33,11 @@
 struct fetch {
 	int dirfd;
 	const char *path; /* of the file, relative to dirfd */
-	int fd;		  /* of the container; borrowed */
+	/* the file is an object of it, with the key `path`, as it was listed
+	 * (loader/engine/store.h); NULL: a file */
+	struct bucket *bucket;
+	uint64_t tag;
+	int fd; /* of the container; borrowed */
 	uint64_t offset;
 	void *buf;     /* buffer_room(size, direct) bytes (buffer.h): a file
 			* that has grown is detected and cannot overflow it */
@@ -107,6 +113,7 @@ struct engine_config {
 	const struct engine_ops *ops; /* itself, for engines made at run time */
 	const void *options;	      /* the engine's own; NULL: the defaults */
 	unsigned depth;		      /* most fetches in flight */
+	struct bucket *bucket;	      /* of all samples; or NULL */
 	/*
 	 * 0: read through the page cache. Else around it (O_DIRECT): offsets,
 	 * lengths and addresses of reads are multiples of this power of two,

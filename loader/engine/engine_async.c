@@ -34,6 +34,9 @@
  * files then fail too. So when nothing completes for a while, the files in
  * flight are checked, and opens of anything else are canceled.
  *
+ * Samples that are objects of a bucket have no descriptors: libcurl's requests
+ * take the place of the ring (loader/engine/store.c).
+ *
  * A chain that does not end with exactly the bytes expected (a full table, an
  * interrupted or short read, a changed file) is read again with blocking calls,
  * and that result counts.
@@ -53,6 +56,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "loader/engine/readfile.h"
+#include "loader/engine/store.h"
 
 struct options {
 	uint64_t submit, punt;
@@ -63,8 +67,8 @@ static const struct conf_field fields[] = {
 	  .max = 1024, .arg = "N", .help = "files per submission" },
 	{ "punt", CONF_UINT, offsetof(struct options, punt), .max = 1 << 20,
 	  .arg = "N",
-	  .help = "when opens block, pass N files to the kernel's threads "
-		  "before trying one without them" },
+	  .help = "where opens block, leave N files to kernel threads before "
+		  "the next attempt without them" },
 	{ 0 },
 };
 
@@ -95,6 +99,7 @@ struct chain {
 };
 
 struct async {
+	struct store_reads *store; /* instead of all below; or NULL */
 	struct io_uring ring;
 	bool up;
 	unsigned depth, bite;
@@ -140,6 +145,8 @@ static int init(void *state, const struct engine_config *config,
 	unsigned threads[2] = { depth, depth };
 	int r;
 
+	if (config->bucket)
+		return store_reads_new(config->bucket, depth, &a->store, err);
 	a->depth = depth;
 	a->bite = (unsigned)o->submit;
 	a->most_punt = (unsigned)o->punt;
@@ -376,6 +383,8 @@ static int next(void *state, struct feed *feed, struct fetch **ret,
 	struct async *a = state;
 	bool more = true;
 
+	if (a->store)
+		return store_reads_next(a->store, feed, ret);
 	/* after a full bite there may be more to take */
 	while (a->n_ready == 0 || (more && a->n_ready < a->bite)) {
 		unsigned most = a->slow && a->punt == 0 ? 1 : a->bite;
@@ -401,6 +410,7 @@ static void fini(void *state)
 {
 	struct async *a = state;
 
+	store_reads_free(a->store);
 	/* reads in flight still write to their buffers */
 	while (a->up && a->n_chains && submit(a, 0, true) == 0)
 		reap(a, NULL);

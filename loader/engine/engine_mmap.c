@@ -113,7 +113,13 @@ static int init(void *state, const struct engine_config *c, struct err *err)
 {
 	const struct options *o = c->options ? c->options : &defaults;
 	struct map *m = state;
-	int r = guard_begin();
+	int r;
+
+	if (c->bucket)
+		return err_set(err, -EINVAL,
+			       "a bucket cannot be mapped: run with --loader "
+			       "async");
+	r = guard_begin();
 
 	parse_advice(o->advice, &m->advice, NULL);
 	m->guarded = r == 0;

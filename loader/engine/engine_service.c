@@ -43,9 +43,9 @@ static int check_sharding(const void *object, struct err *err)
 static const struct conf_field fields[] = {
 	{ "sharding", CONF_STRING, offsetof(struct options, sharding),
 	  .check = check_sharding, .arg = "auto|dynamic|static|off",
-	  .help = "which worker prepares what: splits to the first that asks, "
-		  "a fixed part each, or all samples each; auto: off with job= "
-		  "or consumers=, else dynamic" },
+	  .help = "which worker prepares what: splits on request, a fixed part "
+		  "each, or all samples each; auto: off with job= or "
+		  "consumers=, else dynamic" },
 	{ "split", CONF_UINT, offsetof(struct options, split), .min = 1,
 	  .max = 65536, .arg = "N", .help = "batches of a split" },
 	{ "job", CONF_STRING, offsetof(struct options, job), .arg = "NAME",
@@ -57,14 +57,14 @@ static const struct conf_field fields[] = {
 		  "batch of its own, all of the same length; 0: none" },
 	{ "consumer", CONF_UINT, offsetof(struct options, consumer),
 	  .max = OWN_RANK, .arg = "I",
-	  .help = "which of them this one is, from 0; 64: its rank" },
+	  .help = "index of this consumer, from 0; 64: its rank" },
 	{ "bucket", CONF_UINT, offsetof(struct options, bucket), .max = 1 << 30,
 	  .arg = "N",
-	  .help = "of coordinated reads: lengths up to a multiple of N tokens, "
-		  "or bytes, are the same; 0: all are" },
+	  .help = "with consumers=: width of a bucket of lengths, in tokens or "
+		  "bytes; 0: one bucket" },
 	{ "outstanding", CONF_UINT, offsetof(struct options, outstanding),
 	  .min = 1, .max = 4096, .arg = "N",
-	  .help = "batches that may be on their way, over all workers" },
+	  .help = "batches in flight, over all workers" },
 	{ "wait", CONF_DURATION, offsetof(struct options, wait_ns),
 	  .min = NS_PER_MS, .max = 86400. * NS_PER_S, .arg = "TIME",
 	  .help = "wall time to wait without a dispatcher, or without "

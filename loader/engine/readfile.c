@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "common/util.h"
+#include "loader/engine/store.h"
 
 struct readspan readspan(struct fetch *f, uint32_t direct)
 {
@@ -79,7 +80,7 @@ static int64_t read_once(struct fetch *f, uint32_t direct)
 
 int64_t readfile(struct fetch *f, uint32_t direct)
 {
-	int64_t n = read_once(f, direct);
+	int64_t n = f->bucket ? store_read(f) : read_once(f, direct);
 
 	return n == -EINVAL && direct ? read_once(f, 0) : n;
 }

@@ -65,7 +65,7 @@ struct scan {
 
 static const struct note_kind empty = {
 	"empty_folders",
-	"folders without files, which are no classes",
+	"folders without files, not classes",
 };
 
 static int no_memory(struct err *err)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "loader/format/npy.h"
 
 static int scan(struct peek *p, const void *options, struct part *ret,
@@ -37,9 +38,7 @@ static int scan(struct peek *p, const void *options, struct part *ret,
 
 static bool named(const char *name)
 {
-	size_t n = strlen(name);
-
-	return n > 4 && !strcmp(name + n - 4, ".npy");
+	return util_ends_in(name, ".npy");
 }
 
 const struct format_ops format_npy = {

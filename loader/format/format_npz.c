@@ -287,9 +287,7 @@ static int scan(struct peek *p, const void *options, struct part *ret,
 
 static bool named(const char *name)
 {
-	size_t n = strlen(name);
-
-	return n > 4 && !strcmp(name + n - 4, ".npz");
+	return util_ends_in(name, ".npz");
 }
 
 /* An archive of arrays begins with a member: "PK", then the array's name. */

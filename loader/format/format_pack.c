@@ -44,9 +44,7 @@ static int scan(struct peek *p, const void *options, struct part *ret,
 
 static bool named(const char *name)
 {
-	size_t n = strlen(name);
-
-	return n > 5 && !strcmp(name + n - 5, ".pack");
+	return util_ends_in(name, ".pack");
 }
 
 static bool looks(const uint8_t *head, size_t n)

@@ -17,8 +17,7 @@ struct options {
 
 static const struct conf_field fields[] = {
 	{ "bytes", CONF_SIZE, offsetof(struct options, bytes), .min = 0,
-	  .max = 1e15, .arg = "SIZE",
-	  .help = "of a record; has to be given; 0: none" },
+	  .max = 1e15, .arg = "SIZE", .help = "size of a record (required)" },
 	{ 0 },
 };
 

@@ -41,7 +41,7 @@ struct sample {
 
 static const struct note_kind no_payload = {
 	"samples_without_payload",
-	"samples left out, without a member of --format tar:payload=EXT,...",
+	"samples skipped, without a member of --format tar:payload=EXT,...",
 };
 static const struct note_kind dotted = {
 	"members_with_dots",
@@ -300,9 +300,9 @@ static int end_shard(struct tar *t)
 			       t->o->payload, t->other);
 	if (p->n && t->lone_label && !has_labels(p))
 		return err_set(t->in.err, -EINVAL,
-			       "the labels (.cls) are apart from their "
-			       "samples, such as %s.cls: the members of a key "
-			       "must follow each other (tar --sort=name)",
+			       "labels (.cls) are not next to their samples, "
+			       "such as %s.cls: members of one key must be "
+			       "consecutive (tar --sort=name)",
 			       t->lone_label);
 	return part_note_labels(p, t->in.p->path) < 0 ? tar_no_memory(&t->in)
 						      : 0;
@@ -344,9 +344,7 @@ static int scan(struct peek *p, const void *options, struct part *ret,
 
 static bool named(const char *name)
 {
-	size_t n = strlen(name);
-
-	return n > 4 && !strcmp(name + n - 4, ".tar");
+	return util_ends_in(name, ".tar");
 }
 
 static bool looks(const uint8_t *head, size_t n)

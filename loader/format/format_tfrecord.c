@@ -122,11 +122,11 @@ static const struct note_kind no_image = {
 };
 static const struct note_kind other_image = {
 	"images_of_another_type",
-	"records read as a whole, as the feature of their image is no bytes",
+	"records read as a whole, as their image feature is not of type bytes",
 };
 static const struct note_kind other_label = {
 	"labels_of_another_type",
-	"records without a label, as its feature is no integer",
+	"records without a label, as the label feature is not an integer",
 };
 
 /* What was found of one feature, and what was not. */
@@ -188,11 +188,11 @@ static int check_feature(const void *object, struct err *err)
 static const struct conf_field fields[] = {
 	{ "image", CONF_STRING, offsetof(struct options, image),
 	  .check = check_feature, .arg = "FEATURE,...",
-	  .help = "features of an Example that are the sample: the first "
-		  "that it has is read" },
+	  .help = "features of an Example that hold the sample; the first one "
+		  "present is read" },
 	{ "label", CONF_STRING, offsetof(struct options, label),
 	  .check = check_feature, .arg = "FEATURE,...",
-	  .help = "those that are its label" },
+	  .help = "features that hold the label" },
 	{ "verify", CONF_BOOL, offsetof(struct options, verify),
 	  .arg = "on|off",
 	  .help = "also verify the checksums of the data, which reads all of "

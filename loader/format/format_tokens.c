@@ -42,15 +42,15 @@ struct options {
 static const struct conf_field fields[] = {
 	{ "sequence_length", CONF_UINT,
 	  offsetof(struct options, sequence_length), .min = 1, .max = 1 << 24,
-	  .arg = "N", .help = "tokens of a sample, without the last label" },
+	  .arg = "N", .help = "tokens per sample, without the last label" },
 	{ "token_bytes", CONF_UINT, offsetof(struct options, token_bytes),
 	  .min = 0, .max = 8, .arg = "0|1|2|4|8",
-	  .help = "bytes of a token; 0: as the header or NAME.idx says, or "
-		  "2" },
+	  .help = "bytes per token; 0: as the header or NAME.idx says, or 2" },
 	{ "vocabulary", CONF_UINT, offsetof(struct options, vocabulary),
 	  .max = INT32_MAX, .arg = "N",
-	  .help = "ids are below N, which the start of each file is checked "
-		  "for; 0: as vocab_size in nanoGPT's meta.pkl, or unknown" },
+	  .help = "size of the vocabulary; the start of each file is checked "
+		  "for ids outside it; 0: vocab_size of nanoGPT's meta.pkl, or "
+		  "unknown" },
 	{ "documents", CONF_BOOL, offsetof(struct options, documents),
 	  .arg = "on|off",
 	  .help = "no sample crosses the end of a document; needs NAME.idx" },
@@ -161,8 +161,8 @@ static int add_document(struct file *f, struct sequences *s, uint64_t i,
 		if (n && at != start + tokens * f->token_bytes)
 			return err_set(f->err, -EINVAL,
 				       "sequence %" PRIu64
-				       " of the index is not behind the one "
-				       "before it, in the same document",
+				       " of the index does not follow the one "
+				       "before it in the same document",
 				       i);
 		tokens += n;
 	}
@@ -214,7 +214,7 @@ static int add_stream(struct file *f, struct peek *index, const struct mmidx *x)
 		return err_set(
 			f->err, -EINVAL,
 			"truncated: %" PRIu64
-			" bytes are no whole number of tokens of %" PRIu64,
+			" bytes are not a multiple of the token size, %" PRIu64,
 			size, f->token_bytes);
 	if (x && x->n)
 		r = mmidx_read(index, x, x->n - 1, 1, &tokens, &offset, f->err);
@@ -337,7 +337,9 @@ static int scan(struct peek *p, const void *options, struct part *ret,
 	int r;
 
 	if (o->token_bytes & (o->token_bytes - 1))
-		return err_set(err, -EINVAL, "no tokens have %u bytes",
+		return err_set(err, -EINVAL,
+			       "tokens have 1, 2, 4 or 8 bytes, "
+			       "not %u",
 			       (unsigned)o->token_bytes);
 	r = open_index(p, &fd, &st);
 	if (r < 0 && r != -ENOENT)
@@ -350,9 +352,7 @@ static int scan(struct peek *p, const void *options, struct part *ret,
 
 static bool named(const char *name)
 {
-	size_t n = strlen(name);
-
-	return n > 4 && !strcmp(name + n - 4, ".bin");
+	return util_ends_in(name, ".bin");
 }
 
 const struct format_ops format_tokens = {

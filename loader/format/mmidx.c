@@ -109,6 +109,6 @@ int mmidx_bounds(struct peek *p, const struct mmidx *x, uint64_t first,
 		if (ret[i] > x->n || (i && ret[i] < ret[i - 1]))
 			r = bad(err, at + i * sizeof(*ret),
 				"a document that ends before it begins, or "
-				"behind the last sequence");
+				"after the last sequence");
 	return r;
 }

@@ -135,7 +135,7 @@ int token_check(struct peek *p, uint64_t at, uint32_t bytes,
 		if (id_at(v, i, bytes) >= vocabulary)
 			return err_set(err, -EINVAL,
 				       "token %zu is %" PRIu64
-				       ", in a vocabulary of %" PRIu64,
+				       ", outside the vocabulary of %" PRIu64,
 				       i, id_at(v, i, bytes), vocabulary);
 	if (guessed && bytes == 2 && look_wider(v, n))
 		return err_set(err, -EINVAL,

@@ -8,6 +8,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
+#include "loader/dataset/format_open.h"
 
 static int resolve_index(const char *word, enum format_index *ret,
 			 struct err *err)
@@ -18,12 +19,7 @@ static int resolve_index(const char *word, enum format_index *ret,
 		[FORMAT_INDEX_REBUILD] = "rebuild",
 	};
 
-	int i = WORD_FIND(words, "--index", word, err);
-
-	if (i < 0)
-		return i;
-	*ret = (enum format_index)i;
-	return 0;
+	return WORD_INTO(words, "--index", word, ret, err);
 }
 
 int train_bad_parse(const char *text, struct train_bad *ret, struct err *err)

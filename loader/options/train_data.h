@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "loader/dataset/format.h"
+#include "loader/dataset/format_open.h"
 #include "loader/options/train_options.h"
 
 /* Parse the named options. -EINVAL with a text. */

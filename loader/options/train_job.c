@@ -8,6 +8,7 @@
 
 #include "common/util.h"
 #include "emu/profile/profile.h"
+#include "loader/options/train_table.h"
 
 static const char *const keys[] = {
 	"data",	      "format",	      "order",	   "seed",
@@ -69,7 +70,7 @@ static int check_names(const struct train_options *o, struct err *err)
 	return o->prep_profile && profile_is_path(o->prep_profile)
 		       ? err_set(err, -EACCES,
 				 "the job's prep_profile is a file: workers "
-				 "have the profiles that have a name")
+				 "accept only names of profiles")
 		       : 0;
 }
 
@@ -125,7 +126,7 @@ int train_job_check(const char *text, const struct dataset *d, struct err *err)
 	if ((uint64_t)n == d->n && theirs && !strcmp(hex, theirs))
 		return 0;
 	return err_set(err, -ESTALE,
-		       "%s has other samples here (%zu) than at the trainer "
+		       "%s has different samples here (%zu) and at the trainer "
 		       "(%lld): names and sizes must be the same",
 		       d->root, d->n, (long long)n);
 }

@@ -43,8 +43,8 @@ int train_model_resolve(struct train_options *o, struct err *err)
 	if (o->pad_multiple &&
 	    (!n || o->simulate || !strcmp(o->parallel, "fsdp")))
 		return err_set(err, -EINVAL,
-			       "--pad-multiple needs --sequence-length, and "
-			       "samples; not with --simulate, nor --parallel "
+			       "--pad-multiple needs --sequence-length and a "
+			       "dataset; not with --simulate or --parallel "
 			       "fsdp");
 	/* a simulation reads no tokens; the model's variant is the same */
 	if (!n || o->simulate)

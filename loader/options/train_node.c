@@ -34,17 +34,6 @@ static int check_server(const struct train_options *o, struct err *err)
 		    : 0;
 }
 
-/* Without --gpu and a server: the node's, or one like those that came with the
- * job. */
-static const char *default_gpu(const struct node_profile *n)
-{
-	const char *given = secure_getenv("GPEMU_GPU_PROFILE");
-
-	if (n->gpu)
-		return n->gpu;
-	return given && given[0] ? given : GPU_DEFAULT;
-}
-
 static int fill_in(struct train_options *o, struct train_choice *c,
 		   const struct node_profile *n, struct err *err)
 {
@@ -61,7 +50,7 @@ static int fill_in(struct train_options *o, struct train_choice *c,
 			n->name);
 	/* a server says which it has; a rate needs none */
 	if (!o->gpu && !o->gpu_server && o->gpu_rate <= 0) {
-		o->gpu = strdup(default_gpu(n));
+		o->gpu = strdup(node_gpu(n));
 		if (!o->gpu)
 			return err_set(err, -ENOMEM, "out of memory");
 	}
@@ -144,8 +133,8 @@ static int parse_step(const struct train_options *o, struct train_node *n,
 		return 0;
 	if (o->gpu_rate > 0)
 		return err_set(err, -EINVAL,
-			       "--gpu-rate: --step-time says how long a step "
-			       "is; give one of them");
+			       "--gpu-rate and --step-time both set the time "
+			       "of a step; give one of them");
 	if (n->jitter > 0)
 		return err_set(err, -EINVAL,
 			       "--jitter: --step-time has a distribution of "

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of gpemu-train; train_options.c has their table. */
+/* The options of gpemu-train (their table: train_table.h), and what they choose
+ * (train_resolve.h). */
 #ifndef GPEMU_LOADER_OPTIONS_TRAIN_OPTIONS_H
 #define GPEMU_LOADER_OPTIONS_TRAIN_OPTIONS_H
 
@@ -8,8 +9,8 @@
 #include "common/program/progress.h"
 #include "emu/gpu/gpus.h"
 #include "loader/batching/batching.h"
+#include "loader/dataset/format_open.h"
 #include "loader/engine/engine.h"
-#include "loader/dataset/format.h"
 #include "loader/order/order.h"
 #include "loader/pipeline/sift.h"
 #include "loader/prep/prep.h"
@@ -48,6 +49,7 @@ struct train_options {
 	uint64_t checkpoint_every; /* steps; 0: no checkpoints */
 	char *checkpoint_dir, *checkpoint;
 	uint64_t checkpoint_size; /* bytes; 0: that of the model's state */
+	double checkpoint_scale;  /* the part of it that is written */
 	uint64_t checkpoint_keep; /* 0: keep all */
 	bool resume;
 	int64_t resume_step; /* -1: the newest step */
@@ -76,10 +78,9 @@ struct train_options {
 	bool simulate;	     /* loader/sim/simulate.h, as the next */
 	struct conf_list fs; /* of char * */
 	char *fs_config, *caches;
-	bool shared_storage;
+	bool shared_storage, approximate;
+	uint64_t mtbf, restart; /* ns; mtbf 0: no failures */
 };
-
-extern const struct conf_field train_fields[];
 
 /* Where the last of the transforms runs (struct prep_last), of batches that
  * others make. */
@@ -120,22 +121,5 @@ struct train_choice {
 	enum format_index index;
 	struct coordinate coordinate;
 };
-
-/* The defaults, with owned strings; free with conf_free(train_fields). */
-void train_options_init(struct train_options *o);
-/*
- * This process is `rank` of `world_size` that run together: sets both, and
- * replaces %r in the names of what each rank has for itself, its dataset and
- * its logs. -EINVAL: a log that several ranks would write; with a text.
- */
-int train_options_join(struct train_options *o, uint32_t rank,
-		       uint32_t world_size, struct err *err);
-/* Resolve pin_mode. -EINVAL with a text. */
-int train_options_pin(struct train_options *o, struct err *err);
-void train_choice_fini(struct train_choice *c);
-/* Fill in `workers` 0, and look up the names. Keeps an engine that is already
- * set, one outside the table. -EINVAL with a text. */
-int train_options_resolve(struct train_options *o, struct train_choice *ret,
-			  struct err *err);
 
 #endif

@@ -70,8 +70,7 @@ static int load_profile(const struct train_options *o, struct train_prep *p,
 	p->config.profile = &p->profile;
 	if (r == 0 && !p->profile.sample.body.kind_name)
 		r = err_set(err, -EINVAL,
-			    "%s: it has no cost of a sample on the CPU; use it "
-			    "with --prep-gpu",
+			    "%s: has no CPU cost; use it with --prep-gpu",
 			    name);
 	return r;
 }

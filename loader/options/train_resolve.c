@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of a run, against each other: what they choose, and why they
- * cannot go together. */
+#include "loader/options/train_resolve.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +13,6 @@
 #include "loader/options/train_gpu.h"
 #include "loader/options/train_model.h"
 #include "loader/options/train_node.h"
-#include "loader/options/train_options.h"
 #include "loader/options/train_prep.h"
 #include "loader/options/train_service.h"
 
@@ -26,13 +25,14 @@ static int check_checkpoints(const struct train_options *o, struct err *err)
 	if (o->checkpoint_every % o->accumulate)
 		return err_set(err, -EINVAL,
 			       "--checkpoint-every %" PRIu64
-			       ": no multiple of --accumulate %" PRIu64
+			       ": not a multiple of --accumulate %" PRIu64
 			       ", so the gradients in between would be lost",
 			       o->checkpoint_every, o->accumulate);
 	if (o->resume_step >= 0 && !o->resume)
 		return err_set(err, -EINVAL,
 			       "--resume is required with --resume-step");
-	if ((o->checkpoint_every || o->resume) && !o->checkpoint_dir)
+	if ((o->checkpoint_every || o->resume) && !o->checkpoint_dir &&
+	    !o->simulate)
 		return err_set(err, -EINVAL,
 			       "--checkpoint-dir DIR is required with %s",
 			       o->resume ? "--resume" : "--checkpoint-every");
@@ -64,12 +64,15 @@ static int resolve_pin(struct train_options *o, const struct train_choice *c,
 
 	if (r == 0 && o->pin_inline && o->gpus > 1 && c->parallel != GPUS_DP)
 		r = err_set(err, -EINVAL,
-			    "--pin inline: not with several GPUs but under dp, "
-			    "where each process has a pin stage of its own");
-	if (r == 0 && o->pin_direct && c->prep->cost && !c->engine->remote)
+			    "--pin inline: with several GPUs only under "
+			    "--parallel dp; otherwise each GPU has a pin stage "
+			    "of its own");
+	/* approximate: in place of transforms that produce some */
+	if (r == 0 && o->pin_direct && c->prep->cost && !c->engine->remote &&
+	    !o->approximate)
 		r = err_set(err, -EINVAL,
-			    "--pin direct: --prep %s makes no samples that "
-			    "pinned memory could hold",
+			    "--pin direct: --prep %s produces no samples to "
+			    "pin",
 			    o->prep);
 	return r;
 }
@@ -147,14 +150,14 @@ static int resolve_coordinate(const struct train_options *o,
 	if (!o->coordinate)
 		return 0;
 	if (!ret->engine->next)
-		why = "--loader null makes batches out of nothing, so nothing "
-		      "could be shared; use another --loader";
+		why = "--loader null reads nothing that jobs could share; use "
+		      "another --loader";
 	else if (o->together)
-		why = "ranks that train together have a share of the samples "
-		      "each; start the jobs without --nodes and mpirun";
+		why = "each rank trains on its own part of the samples; start "
+		      "the jobs without --nodes and mpirun";
 	else if (o->resume)
-		why = "with --resume the jobs would need different batches; "
-		      "resume a job without --coordinate";
+		why = "resumed jobs would need different batches; resume a job "
+		      "without --coordinate";
 	else if (o->superbatch > 1)
 		why = "each batch may be made by another job, so a window is "
 		      "one batch; leave out --superbatch";
@@ -179,8 +182,8 @@ static int check_control(const struct train_options *o,
 			       "--control: not with several nodes");
 	if (!c->prep->cost || !c->engine->next)
 		return err_set(err, -EINVAL,
-			       "--control: sets virtual cores, which only "
-			       "--prep emulated has, with a loader that reads");
+			       "--control: sets virtual cores, which needs "
+			       "--prep emulated and a loader that reads");
 	if (c->engine->whole_batches)
 		return err_set(err, -EINVAL,
 			       "--control: with --loader %s each worker is a "

@@ -99,6 +99,8 @@ static const char *why_not(const struct train_options *o,
 {
 	bool all = c->engine == c->remote;
 
+	if (o->simulate)
+		return "not with --simulate";
 	if (!o->dispatcher)
 		return "--dispatcher HOST:PORT is required";
 	if (all && ((o->workers && c->last_step == LAST_THERE) || o->cores))
@@ -113,8 +115,8 @@ static const char *why_not(const struct train_options *o,
 	if (c->batching->any_order)
 		return "the workers make the batches; leave out --batching";
 	if (c->last_step != LAST_THERE && !has_last(o, c))
-		return "--last-step: these transforms have no step at the end "
-		       "that makes a sample larger; leave it out";
+		return "--last-step: the last of these transforms does not "
+		       "make samples larger; leave it out";
 	if (c->last_step == LAST_AUTO && c->part >= 0)
 		return "--last-step auto: only --offload auto measures";
 	if (o->coordinate)
@@ -131,9 +133,7 @@ static const char *why_not(const struct train_options *o,
 	if (!strcmp(o->pin_mode, "inline"))
 		return "batches arrive in pinned memory; not with --pin inline";
 	if (o->analyze)
-		return "the stages are elsewhere; not with --analyze";
-	if (o->simulate)
-		return "not with --simulate";
+		return "the stages run on the workers; not with --analyze";
 	if (o->prep_profile && profile_is_path(o->prep_profile))
 		return "workers open no file that a trainer names: "
 		       "--prep-profile must be the name of a profile";

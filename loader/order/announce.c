@@ -6,6 +6,13 @@
 
 #include "common/util.h"
 
+static bool find_inodes(struct announcer *a)
+{
+	if (!a->inodes)
+		a->inodes = mount_inodes(a->mount, a->data);
+	return a->inodes;
+}
+
 /* All ranks' accesses in an epoch, without the first `skip` of each. */
 static int put_epoch(struct announcer *a, int fd, uint64_t epoch,
 		     const struct announce_epochs *e, uint32_t *samples,
@@ -32,9 +39,7 @@ static int put_all(struct announcer *a, const struct mount_future *f,
 	_cleanup_close_ int fd = -1;
 	int r = 0;
 
-	if (!a->inodes)
-		a->inodes = mount_inodes(a->mount, a->data);
-	if (!samples || !a->inodes)
+	if (!samples || !find_inodes(a))
 		return err_set(err, -ENOMEM, "out of memory");
 	fd = mount_open_future(a->mount, f, err);
 	if (fd < 0)
@@ -61,11 +66,24 @@ int announce(struct announcer *a, const struct announce_epochs *e,
 
 	if (!most)
 		return err_set(err, -E2BIG,
-			       "an epoch has more accesses than a mount takes");
+			       "an epoch has more accesses than a mount "
+			       "accepts");
 	r = put_all(a, &f, e, err);
 	if (r == 0)
 		a->until = e->first + f.epochs;
 	return r;
+}
+
+int announce_weights(struct announcer *a, struct err *err)
+{
+	_cleanup_free_ float *weight = NULL;
+	int r = schedule_weights(a->schedule, &weight, err);
+
+	if (r < 0 || !weight)
+		return r;
+	if (!find_inodes(a))
+		return err_set(err, -ENOMEM, "out of memory");
+	return mount_weigh(a->mount, a->inodes, weight, a->data->n, err);
 }
 
 void announcer_fini(struct announcer *a)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The announcement of a schedule to a mount that fetches ahead
- * (common/system/future.h). */
+/* The announcement of a schedule to a mount: of its accesses to one that
+ * fetches ahead (common/system/future.h), of its weights to one whose cache
+ * policy uses them (common/system/importance.h). */
 #ifndef GPEMU_LOADER_ORDER_ANNOUNCE_H
 #define GPEMU_LOADER_ORDER_ANNOUNCE_H
 
@@ -27,6 +28,9 @@ struct announce_epochs {
  * with a text. */
 int announce(struct announcer *a, const struct announce_epochs *e,
 	     struct err *err);
+/* Announce the weights of its samples, if it has some (schedule_weights).
+ * Errors of the order and of writes, with a text. */
+int announce_weights(struct announcer *a, struct err *err);
 void announcer_fini(struct announcer *a);
 
 #endif

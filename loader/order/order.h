@@ -43,6 +43,10 @@ struct order_ops {
 	/* The file that `fill` reads, or NULL. Services, whose options are
 	 * those of another machine, refuse it. NULL: none. */
 	const char *(*file_of)(const void *options);
+	/* The weights of all samples, 0 or more, by which `fill` draws: to
+	 * `ret`, n. Errors as below. NULL: there are none. */
+	int (*weigh)(const struct order_input *in, double *ret,
+		     struct err *err);
 	/*
 	 * Write n samples below n to `ret`; unless it `repeats`, each once: the
 	 * schedule refuses an order that does otherwise. The same input gives

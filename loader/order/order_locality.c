@@ -238,8 +238,8 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 		return 0;
 	if (!known && o->cache_bytes && !in->size)
 		return err_set(err, -EINVAL,
-			       "the order locality needs the sizes of the "
-			       "samples for a cache that is not all");
+			       "--order locality with cache= needs the sizes "
+			       "of the samples");
 	order = calloc(in->n, sizeof(*order));
 	if (!order || balance_init(&b, in->n, p, MIN(step, in->n)) < 0)
 		return err_set(err, -ENOMEM, "out of memory for an order");
@@ -261,8 +261,8 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 
 const struct order_ops order_locality = {
 	.plugin = { .name = "locality",
-		    .summary = "LADL's: each rank takes the samples of a "
-			       "global batch that its cache holds",
+		    .summary = "LADL: each rank takes the samples of a global "
+			       "batch that its cache holds",
 		    .options = fields,
 		    .defaults = &defaults,
 		    .options_size = sizeof(struct options) },

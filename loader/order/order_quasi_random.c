@@ -113,7 +113,7 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 
 const struct order_ops order_quasi_random = {
 	.plugin = { .name = "quasi_random",
-		    .summary = "FFCV's: random samples of a buffer of random "
+		    .summary = "FFCV: random samples from a buffer of random "
 			       "pages",
 		    .options = fields,
 		    .defaults = &defaults,

@@ -297,9 +297,8 @@ int order_text_fill(struct order_text *t, uint64_t epoch, uint32_t *ret,
 	while (i < t->n_epochs && p[i].epoch != epoch)
 		i++;
 	if (i == t->n_epochs)
-		return err_set(err, -ENOENT,
-			       "%s: epoch %" PRIu64 " is not in it", t->name,
-			       epoch);
+		return err_set(err, -ENOENT, "%s: epoch %" PRIu64 " is missing",
+			       t->name, epoch);
 	if (fseek(t->f, p[i].offset, SEEK_SET) < 0)
 		return err_set(err, -errno, "%s: %s", t->name, strerror(errno));
 	t->line = p[i].line;

@@ -139,8 +139,8 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 
 const struct order_ops order_webdataset = {
 	.plugin = { .name = "webdataset",
-		    .summary = "WebDataset's: shards shuffled, each read from "
-			       "its begin to its end",
+		    .summary = "WebDataset: shuffled shards, each read from "
+			       "start to end",
 		    .options = fields,
 		    .defaults = &defaults,
 		    .options_size = sizeof(defaults) },

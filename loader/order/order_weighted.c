@@ -27,7 +27,7 @@
 
 #include "common/conf/conf.h"
 #include "common/rng.h"
-#include "common/units.h"
+#include "common/text/weights.h"
 #include "common/util.h"
 #include "common/word.h"
 
@@ -43,17 +43,18 @@ static const char *const bys[] = {
 
 static int check_by(const void *object, struct err *err)
 {
-	return MIN(WORD_FIND(bys, "way to weigh", *(char *const *)object, err),
+	return MIN(WORD_FIND(bys, "value of by", *(char *const *)object, err),
 		   0);
 }
 
 static const struct conf_field fields[] = {
 	{ "by", CONF_STRING, offsetof(struct options, by), .check = check_by,
 	  .arg = "label|sample",
-	  .help = "weights are of labels, or of samples; without a file each "
-		  "has the same share" },
+	  .help = "weights per label or per sample; without a file all are "
+		  "equal" },
 	{ "file", CONF_STRING, offsetof(struct options, file), .arg = "FILE",
-	  .help = "the weights, one a line, of label or sample 0 first" },
+	  .help = "the weights, one per line, starting with label or sample "
+		  "0" },
 	{ 0 },
 };
 
@@ -69,49 +70,6 @@ static const char *file_of(const void *options)
 
 /* --- weights -------------------------------------------------------------- */
 
-/* Not the text itself: the file may be of a kind that nobody should see. */
-static int bad_line(const char *file, uint64_t line, const char *what,
-		    struct err *err)
-{
-	return err_set(err, -EINVAL, "%s:%" PRIu64 ":1: %s", file, line, what);
-}
-
-/* `n` numbers, one a line. Empty lines and those of '#' are skipped. */
-static int read_weights(const char *file, double *ret, uint64_t n,
-			const char *of, struct err *err)
-{
-	_cleanup_fclose_ FILE *f = util_open_stream(file);
-	_cleanup_free_ char *text = NULL;
-	uint64_t line = 0, got = 0;
-	size_t cap = 0;
-
-	if (!f)
-		return err_set(err, -errno, "%s: %s", file, strerror(errno));
-	for (ssize_t k; (k = getline(&text, &cap, f)) >= 0;) {
-		line++;
-		text[strcspn(text, "\r\n")] = 0;
-		if (!*text || *text == '#')
-			continue;
-		if (got == n)
-			return bad_line(file, line,
-					"more weights than the dataset has "
-					"of these",
-					err);
-		if (units_parse_double(text, &ret[got++]) < 0 ||
-		    ret[got - 1] < 0)
-			return bad_line(file, line,
-					"a weight must be a number, 0 or more",
-					err);
-	}
-	if (ferror(f) || got == n)
-		return ferror(f)
-			       ? err_set(err, -EIO, "%s: cannot be read", file)
-			       : 0;
-	return err_set(err, -EINVAL,
-		       "%s: %" PRIu64 " weights for %" PRIu64 " %ss", file, got,
-		       n, of);
-}
-
 /* A sample weighs what the file says of its label; without a file, all labels
  * have the same share. */
 static int weigh_labels(const struct order_input *in, const char *file,
@@ -125,7 +83,7 @@ static int weigh_labels(const struct order_input *in, const char *file,
 	if (!weight || !count)
 		return -ENOMEM;
 	if (file)
-		r = read_weights(file, weight, n, bys[BY_LABEL], err);
+		r = weights_read(file, weight, n, bys[BY_LABEL], err);
 	for (size_t i = 0; i < in->n; i++)
 		count[in->label ? in->label[i] : 0]++;
 	for (size_t i = 0; i < in->n; i++) {
@@ -138,16 +96,16 @@ static int weigh_labels(const struct order_input *in, const char *file,
 	return r;
 }
 
-static int weigh(const struct order_input *in, const struct options *o,
-		 double *ret, struct err *err)
+static int weigh(const struct order_input *in, double *ret, struct err *err)
 {
+	const struct options *o = in->options ? in->options : &defaults;
 	const char *file = file_of(o);
 
-	if (WORD_FIND(bys, "way to weigh", o->by, NULL) == BY_LABEL)
+	if (WORD_FIND(bys, "value of by", o->by, NULL) == BY_LABEL)
 		return weigh_labels(in, file, ret, err);
 	for (size_t i = 0; i < in->n; i++)
 		ret[i] = 1;
-	return file ? read_weights(file, ret, in->n, bys[BY_SAMPLE], err) : 0;
+	return file ? weights_read(file, ret, in->n, bys[BY_SAMPLE], err) : 0;
 }
 
 /* --- drawing -------------------------------------------------------------- */
@@ -189,7 +147,7 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 	_cleanup_free_ double *keep = calloc(in->n, sizeof(*keep));
 	_cleanup_free_ uint32_t *alias = calloc(in->n, sizeof(*alias));
 	double sum = 0;
-	int r = keep && alias ? weigh(in, o, keep, err) : -ENOMEM;
+	int r = keep && alias ? weigh(in, keep, err) : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < in->n; i++)
 		sum += keep[i];
@@ -219,5 +177,6 @@ const struct order_ops order_weighted = {
 		    .options_size = sizeof(defaults) },
 	.repeats = true,
 	.file_of = file_of,
+	.weigh = weigh,
 	.fill = fill,
 };

@@ -97,13 +97,13 @@ static int check_order(struct schedule *s, uint64_t epoch, struct err *err)
 
 		if (sample >= n)
 			return bad_position(s, epoch, i,
-					    "and the dataset has none of that "
-					    "number",
+					    "which the dataset does not have",
 					    err);
 		if (s->seen && s->seen[sample / 64] & bit)
 			return bad_position(s, epoch, i,
-					    "a second time: an order that "
-					    "repeats declares it",
+					    "for the second time: an order "
+					    "that repeats samples must declare "
+					    "it",
 					    err);
 		if (s->seen)
 			s->seen[sample / 64] |= bit;
@@ -152,6 +152,28 @@ int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err)
 	}
 	share_out(s);
 	return 0;
+}
+
+int schedule_weights(const struct schedule *s, float **ret, struct err *err)
+{
+	const struct order_input *in = &s->c.in;
+	_cleanup_free_ double *weight = NULL;
+	double most = 0;
+	int r;
+
+	*ret = NULL;
+	if (s->replay || !s->c.order->weigh)
+		return 0;
+	weight = calloc(in->n, sizeof(*weight));
+	*ret = calloc(in->n, sizeof(**ret));
+	r = weight && *ret ? s->c.order->weigh(in, weight, err) : -ENOMEM;
+	for (size_t i = 0; r == 0 && i < in->n; i++)
+		most = MAX(most, weight[i]);
+	for (size_t i = 0; r == 0 && most > 0 && i < in->n; i++)
+		(*ret)[i] = (float)(weight[i] / most);
+	if (r < 0)
+		free(TAKE_PTR(*ret));
+	return r == -ENOMEM ? err_set(err, r, "out of memory for weights") : r;
 }
 
 uint64_t schedule_fingerprint(const struct schedule *s)

@@ -70,6 +70,10 @@ int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err);
 int schedule_all(struct schedule *s, uint64_t epoch, uint32_t *ret,
 		 struct err *err);
 
+/* The weights by which the order draws the samples, over the largest: n of
+ * them, malloc'ed. *ret NULL: it has none. Errors of the order. */
+int schedule_weights(const struct schedule *s, float **ret, struct err *err);
+
 /* A hash of the dataset: the paths and sizes of the samples, and their groups
  * and holders if the order depends on them. */
 uint64_t schedule_fingerprint(const struct schedule *s);

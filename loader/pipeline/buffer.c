@@ -21,6 +21,8 @@ int buffer_reserve(struct buffer *b, size_t bytes)
 	if (bytes <= b->size)
 		return 0;
 	buffer_free(b);
+	if (size < bytes) /* it has overflown */
+		return -ENOMEM;
 	if (posix_memalign(&p, align, size))
 		return -ENOMEM;
 	if (align == HUGE)

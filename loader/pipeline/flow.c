@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -168,6 +169,13 @@ static void take_turns(const struct flow_config *c, struct window *w)
 			by_address, &s);
 }
 
+static int no_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM,
+		       "out of memory for the batches in flight: use a smaller "
+		       "--batch, --prefetch or --superbatch");
+}
+
 /* Allocate memory for the window's batches. -EAGAIN: not now; -E2BIG, -EPERM,
  * -ENOMEM with a text. */
 static int reserve(const struct flow_config *c, struct window *w,
@@ -179,8 +187,13 @@ static int reserve(const struct flow_config *c, struct window *w,
 
 	for (uint32_t i = 0; c->raw && i < w->n; i++) {
 		w->raw_at[i] = bytes;
-		bytes += buffer_room(dataset_size(c->data, w->order[i]),
-				     c->direct);
+		/* an order may draw a sample more than once */
+		if (__builtin_add_overflow(
+			    bytes,
+			    buffer_room(dataset_size(c->data, w->order[i]),
+					c->direct),
+			    &bytes))
+			return no_memory(err);
 	}
 	if (c->pinned) {
 		r = pinned_try_get(c->pinned, bytes, &w->pinned, err);
@@ -192,10 +205,7 @@ static int reserve(const struct flow_config *c, struct window *w,
 		    w->memory.size / 2 > bytes)
 			buffer_free(&w->memory);
 		if (buffer_reserve(&w->memory, bytes) < 0)
-			return err_set(err, -ENOMEM,
-				       "out of memory for the batches in "
-				       "flight: use a smaller --batch, "
-				       "--prefetch or --superbatch");
+			return no_memory(err);
 		data = w->memory.data;
 	}
 	w->raw = c->raw ? data : NULL;
@@ -407,12 +417,9 @@ int flow_next(struct flow *f, uint64_t deadline, struct batch **ret)
 
 uint32_t flow_n_complete(struct flow *f)
 {
-	uint32_t n;
+	LOCK_SCOPE(&f->lock);
 
-	pthread_mutex_lock(&f->lock);
-	n = f->n_complete;
-	pthread_mutex_unlock(&f->lock);
-	return n;
+	return f->n_complete;
 }
 
 void flow_release(struct flow *f, struct batch *b)

@@ -202,12 +202,9 @@ int pin_next(struct pin *p, uint64_t deadline, struct delivery *ret)
 
 uint32_t pin_n_ready(struct pin *p)
 {
-	uint32_t n;
+	LOCK_SCOPE(&p->lock);
 
-	pthread_mutex_lock(&p->lock);
-	n = (uint32_t)(p->n_in - p->n_out);
-	pthread_mutex_unlock(&p->lock);
-	return n;
+	return (uint32_t)(p->n_in - p->n_out);
 }
 
 uint64_t pin_most_bytes(struct pin *p)

@@ -83,7 +83,7 @@ static void fail(struct staged *s, int r)
 	struct err err = { 0 };
 
 	if (r != -ECANCELED)
-		err_set(&err, r, "the area of batches that the jobs share: %s",
+		err_set(&err, r, "the staging area: %s",
 			r == -EPROTO ? "it is damaged" : strerror(-r));
 	flow_stop(s->c.flow, r == -ECANCELED ? 0 : r, &err);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "common/thread.h"
 #include "common/timerq.h"
 #include "common/util.h"
 #include "emu/node/cores.h"
@@ -212,10 +213,7 @@ int vcores_resize(struct vcores *v, uint32_t n)
 
 uint64_t vcores_busy_ns(struct vcores *v)
 {
-	uint64_t ns;
+	LOCK_SCOPE(&v->lock);
 
-	pthread_mutex_lock(&v->lock);
-	ns = cores_busy_ns(v->cores, tick_now(v->tick));
-	pthread_mutex_unlock(&v->lock);
-	return ns;
+	return cores_busy_ns(v->cores, tick_now(v->tick));
 }

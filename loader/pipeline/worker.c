@@ -11,9 +11,53 @@
 #include <sys/sysmacros.h>
 
 #include "common/thread.h"
+#include "common/units.h"
 #include "common/util.h"
-#include "loader/pipeline/feed.h"
+#include "loader/pipeline/buffer.h"
 #include "loader/pipeline/vcores.h"
+
+/* A larger buffer is not kept for the next file. ImageNet's largest file is 15
+ * MB, its mean 0.1 MB. arbitrary: 10x the mean */
+#define KEEP_BYTES MIB
+
+/* Samples before its turn, where a sample is in its container is asked for: of
+ * many samples in random order each look is a miss. arbitrary: a miss takes
+ * less time than to read so many */
+enum { AHEAD = 16 };
+
+/*
+ * One worker; also the host that the engine calls (engine.h): samples that are
+ * leased from the flow, taken by its engine, and recycled when they are in
+ * their batch.
+ */
+struct feed {
+	const struct worker_config *c;
+	struct workers *all;
+	uint32_t index;
+	pthread_t thread;
+	bool started;
+	void *engine, *prep; /* states */
+
+	/* samples leased and not yet taken by the engine */
+	struct window *window;
+	uint32_t pos, end;
+
+	struct fetch *fetch;   /* depth */
+	struct buffer *buffer; /* depth: raw bytes, if there are transforms */
+	struct fetch **unused; /* a stack, most recently used on top */
+	uint32_t n_unused;
+	/* returned by the engine: they were read together, and are of one
+	 * lease, so of one batch */
+	struct fetch **run; /* depth */
+	uint32_t n_run;
+
+	bool in_prep; /* the time of the last group was feed_put's */
+	struct work work;
+	/* a worker that is a core: how late its last sample's sleep ended */
+	uint64_t late_ns;
+
+	struct worker_clock clock;
+};
 
 struct workers {
 	struct worker_config c;
@@ -27,6 +71,173 @@ struct workers {
 	struct vcores *vcores;
 	void *blank; /* the result of emulated transforms, for every sample */
 };
+
+/* Where a sample belongs after the transforms. */
+static char *slot(const struct feed *f, const struct fetch *x)
+{
+	return x->window->out + f->c->stride * x->pos;
+}
+/* The sample at a position of the lease. */
+static uint32_t sample_at(const struct feed *f, uint32_t pos)
+{
+	return f->window->order[f->window->turn[pos]];
+}
+
+static void ask(const struct feed *f, uint32_t pos)
+{
+	const struct dataset *d = f->c->data;
+	uint32_t sample;
+
+	if (!d->offset || d->stride || pos >= f->end)
+		return;
+	sample = sample_at(f, pos);
+	__builtin_prefetch(&d->offset[sample]);
+	if (d->n_containers > 1)
+		__builtin_prefetch(&d->container[sample]);
+}
+
+static int lease(struct feed *f, bool wait)
+{
+	uint32_t want = f->c->engine->whole_batches ? UINT32_MAX : f->c->lease;
+	int r = flow_lease(f->c->flow, want, false, &f->window, &f->pos,
+			   &f->end);
+
+	if (r == -EAGAIN && wait) {
+		worker_clock_turn(&f->clock, IDLE);
+		f->late_ns = 0;
+		r = flow_lease(f->c->flow, want, true, &f->window, &f->pos,
+			       &f->end);
+		worker_clock_turn(&f->clock, READING);
+	}
+	for (uint32_t i = 0; r == 0 && i < AHEAD; i++)
+		ask(f, f->pos + i);
+	return r;
+}
+
+/* -1: a file. Where there is one container a look at its number is a miss for
+ * nothing. */
+static int container_fd(const struct dataset *d, uint32_t i)
+{
+	if (!d->container)
+		return -1;
+	return d->container_fd[d->n_containers > 1 ? d->container[i] : 0];
+}
+
+/* The next leased sample, into an unused fetch. */
+static int take(struct feed *f, uint64_t now, struct fetch **ret)
+{
+	const struct dataset *d = f->c->data;
+	struct fetch *x = f->unused[f->n_unused - 1];
+
+	x->window = f->window;
+	x->pos = f->window->turn[f->pos];
+	x->sample = f->window->order[x->pos];
+	x->path = d->container ? NULL : dataset_path(d, x->sample);
+	x->bucket = d->bucket;
+	x->tag = d->tag ? d->tag[x->sample] : 0;
+	x->fd = container_fd(d, x->sample);
+	x->offset = d->offset ? dataset_offset(d, x->sample) : 0;
+	x->size = dataset_size(d, x->sample);
+	ask(f, f->pos + AHEAD);
+	if (f->c->sample_bytes) {
+		struct buffer *b = &f->buffer[x->slot];
+
+		if (buffer_reserve(b, buffer_room(x->size, f->c->direct)) < 0)
+			return -ENOMEM;
+		x->buf = b->data;
+	} else {
+		x->buf = f->window->raw + f->window->raw_at[x->pos];
+	}
+	x->data = x->buf;
+	/* elsewhere its slot is known when it has been read */
+	x->out = f->c->prep->light && f->c->engine->whole_batches ? slot(f, x)
+								  : NULL;
+	x->put = 0;
+	x->more = false;
+	x->start_ns = now;
+	f->pos++;
+	f->n_unused--;
+	*ret = x;
+	return 0;
+}
+
+static int have_lease(struct feed *f, bool wait)
+{
+	return !f->n_unused ? -EAGAIN : f->pos == f->end ? lease(f, wait) : 0;
+}
+
+int feed_take(struct feed *f, bool wait, struct fetch **ret)
+{
+	int r = have_lease(f, wait);
+
+	return r < 0 ? r : take(f, tick_now(f->c->tick), ret);
+}
+
+int feed_take_run(struct feed *f, uint64_t bytes, struct fetch **ret,
+		  unsigned most)
+{
+	const struct dataset *d = f->c->data;
+	int r = have_lease(f, true);
+	unsigned n = 0;
+	uint64_t now;
+
+	if (r < 0)
+		return r;
+	now = tick_now(f->c->tick);
+	do {
+		r = take(f, now, &ret[n]);
+		if (r < 0)
+			return r;
+		bytes -= MIN(bytes, ret[n]->size);
+		n++;
+	} while (d->offset && n < most && f->pos < f->end && f->n_unused &&
+		 dataset_size(d, sample_at(f, f->pos)) <= bytes);
+	return (int)n;
+}
+
+const char *feed_path(const struct feed *f, const struct fetch *x)
+{
+	return dataset_path(f->c->data, x->sample);
+}
+
+static void finish(struct fetch *x, int64_t result, uint64_t now)
+{
+	x->n_read = (uint64_t)MAX(result, 0);
+	x->error = x->n_read == x->size ? 0 : -ESTALE;
+	x->error = result < 0 ? (int)result : x->error;
+	x->done_ns = now;
+}
+
+void feed_done(struct feed *f, struct fetch *x, int64_t result)
+{
+	finish(x, result, tick_now(f->c->tick));
+}
+
+size_t feed_out_bytes(const struct feed *f)
+{
+	return f->c->sample_bytes;
+}
+
+void feed_put(struct feed *f, struct fetch *x, const void *raw)
+{
+	int r = f->c->prep->run(f->prep, raw, x->size, NULL, x->out);
+
+	x->put = r < 0 ? r : 1;
+}
+
+void feed_done_run(struct feed *f, struct fetch **x, const int64_t *result,
+		   unsigned n, bool put)
+{
+	uint64_t start = x[0]->start_ns;
+	uint64_t each = put ? 0 : (tick_now(f->c->tick) - start) / n;
+
+	f->in_prep = put;
+	for (unsigned i = 0; i < n; i++) {
+		x[i]->start_ns = start + i * each;
+		x[i]->more = i + 1 < n;
+		finish(x[i], result[i], start + (i + 1) * each);
+	}
+}
 
 static uint64_t turn_to(struct feed *f, enum doing doing)
 {
@@ -105,9 +316,9 @@ static bool transform(struct feed *f, struct fetch *x)
 	else if (was_read)
 		x->error = c->prep->run(f->prep, x->data, x->size,
 					c->prep->light ? NULL : &rng,
-					feed_slot(f, x));
+					slot(f, x));
 	if (x->error < 0)
-		memset(feed_slot(f, x), 0, c->sample_bytes);
+		memset(slot(f, x), 0, c->sample_bytes);
 	return was_read;
 }
 
@@ -220,13 +431,23 @@ static void count_reads(struct feed *f, uint32_t n)
 			      x[i]->sample, x[i]->size, x[i]->error);
 }
 
+/* The sample is in its batch. */
+static void recycle(struct feed *f, struct fetch *x)
+{
+	struct buffer *b = &f->buffer[x->slot];
+
+	if (b->size > KEEP_BYTES)
+		buffer_free(b);
+	f->unused[f->n_unused++] = x;
+}
+
 static void put_into_batch(struct feed *f, struct fetch *x)
 {
 	const struct worker_config *c = f->c;
 	struct place *p = &x->window->place[x->pos];
 
 	if (c->sample_bytes) {
-		p->data = c->prep->cost ? f->all->blank : feed_slot(f, x);
+		p->data = c->prep->cost ? f->all->blank : slot(f, x);
 		p->n = c->sample_bytes;
 	} else {
 		if (x->error < 0)
@@ -237,7 +458,7 @@ static void put_into_batch(struct feed *f, struct fetch *x)
 	p->sample = x->sample;
 	p->error = x->error;
 	p->bypassed = x->bypassed;
-	feed_recycle(f, x);
+	recycle(f, x);
 }
 
 /* What the engine has returned, transformed and in its batch. */
@@ -267,14 +488,34 @@ static void put_run(struct feed *f)
 		complete(f, b);
 }
 
+/* Room for the fetches; `c` is set, the rest zero. -ENOMEM. */
+static int make_room(struct feed *f)
+{
+	uint32_t depth = f->c->depth;
+
+	f->fetch = calloc(depth, sizeof(*f->fetch));
+	f->buffer = calloc(depth, sizeof(*f->buffer));
+	f->unused = calloc(depth, sizeof(struct fetch *));
+	f->run = calloc(depth, sizeof(struct fetch *));
+	if (!f->fetch || !f->buffer || !f->unused || !f->run)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < depth; i++) {
+		f->fetch[i].slot = i;
+		f->fetch[i].dirfd = f->c->data->dirfd;
+		f->unused[f->n_unused++] = &f->fetch[i];
+	}
+	return 0;
+}
+
 static int set_up(struct feed *f, struct err *err)
 {
 	const struct worker_config *c = f->c;
 	struct engine_config e = { .ops = c->engine,
 				   .options = c->engine_options,
 				   .depth = c->depth,
+				   .bucket = c->data ? c->data->bucket : NULL,
 				   .direct = c->direct };
-	int r = feed_init(f);
+	int r = make_room(f);
 
 	f->prep = calloc(1, c->prep->plugin.state_size + 1);
 	if (r < 0 || !f->prep)
@@ -289,6 +530,16 @@ static int set_up(struct feed *f, struct err *err)
 	return c->engine->init ? c->engine->init(f->engine, &e, err) : 0;
 }
 
+static void free_room(struct feed *f)
+{
+	for (uint32_t i = 0; f->buffer && i < f->c->depth; i++)
+		buffer_free(&f->buffer[i]);
+	free(f->fetch);
+	free(f->buffer);
+	free(f->unused);
+	free(f->run);
+}
+
 /* After set_up, also a failed one. */
 static void tear_down(struct feed *f)
 {
@@ -298,7 +549,7 @@ static void tear_down(struct feed *f)
 		c->engine->fini(f->engine);
 	if (f->prep && c->prep->fini)
 		c->prep->fini(f->prep);
-	feed_fini(f);
+	free_room(f);
 	free(f->engine);
 	free(f->prep);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "loader/prep/image.h"
+#include "loader/prep/planes.h"
 
 #include <errno.h>
 

@@ -13,7 +13,7 @@
  * after the crop is the end, the rows below it need not be decoded to know.
  * Otherwise they are, without the DCT.
  */
-#include "loader/prep/image.h"
+#include "loader/prep/planes.h"
 
 #include <errno.h>
 #include <setjmp.h>

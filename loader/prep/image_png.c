@@ -14,7 +14,7 @@
  * but properly, and leaves the rest black; and one with an empty palette. They
  * are broken here.
  */
-#include "loader/prep/image.h"
+#include "loader/prep/planes.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "loader/prep/image.h"
 #include "loader/prep/unusable.h"
 
 static const struct image_ops *const images[PLANES_FORMATS] = { &image_jpeg,

@@ -52,7 +52,8 @@ static int init(void *state, const struct prep_config *c, struct err *err)
 			       "token_bytes=%zu: the dataset's tokens have %u",
 			       t->token_bytes, c->token_bytes);
 	if (t->token_bytes & (t->token_bytes - 1))
-		return err_set(err, -EINVAL, "no tokens have %zu bytes",
+		return err_set(err, -EINVAL,
+			       "tokens have 1, 2, 4 or 8 bytes, not %zu",
 			       t->token_bytes);
 	return 0;
 }

@@ -6,7 +6,11 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "loader/sim/sim_load.h"
+#include "loader/sim/sim_mounts.h"
 #include "loader/sim/sim_reduce.h"
+#include "loader/sim/sim_save.h"
+#include "loader/sim/sim_step.h"
 
 /* No event: the begin of an epoch. */
 #define NOTHING UINT32_MAX
@@ -43,6 +47,20 @@ static int init_nodes(struct sim *s)
 		if (r == 0)
 			r = sim_step_init(&s->nodes[i]);
 	}
+	return r;
+}
+
+/* Failures cost a restart, and reading the last checkpoint. */
+static int init_failures(struct sim *s)
+{
+	const struct sim_save_config *c = &s->c.save;
+	uint64_t read_ns = 0;
+	int r = 0;
+
+	if (c->mtbf_ns && c->every)
+		r = sim_mounts_read_back(s->c.mounts, c->state_bytes, &read_ns);
+	sim_fail_init(&s->fail, c->mtbf_ns, c->restart_ns + read_ns,
+		      s->c.schedule->c.in.seed);
 	return r;
 }
 
@@ -87,6 +105,8 @@ int sim_new(const struct sim_config *c, struct sim **ret, struct err *err)
 		r = init_prep(s, err);
 	if (r == 0)
 		r = init_nodes(s);
+	if (r == 0)
+		r = init_failures(s);
 	if (r < 0) {
 		sim_free(s);
 		return err_set(err, r, "%s", strerror(-r));
@@ -148,6 +168,7 @@ static void happen(struct sim *s, const struct sim_event *e)
 	case SIM_RELEASE: sim_step_release(n, which, e->at); break;
 	case SIM_AHEAD: sim_load_fetch(n, which, e->at); break;
 	case SIM_REDUCED: sim_reduce_wait(n, e->at); break;
+	case SIM_SAVE: sim_save_happen(n, which, e->at); break;
 	case SIM_LOOK: break;
 	}
 	sim_step_look(n, e->at);
@@ -183,14 +204,42 @@ static uint64_t distinct(const struct sim *s, uint32_t rank, uint64_t samples)
 	return samples - (last >= c->in.n);
 }
 
-static void end(struct sim *s, uint64_t samples)
+/* The same of an order that repeats samples: those new to this rank. -ENOMEM.
+ */
+static int count_drawn(const struct sim *s, uint32_t rank, uint64_t samples,
+		       uint64_t *ret)
 {
-	for (uint32_t i = 0; i < s->c.nodes; i++) {
+	const struct schedule_config *c = &s->c.schedule->c;
+	_cleanup_free_ uint64_t *seen = calloc(c->in.n / 64 + 1, sizeof(*seen));
+
+	if (!seen)
+		return -ENOMEM;
+	*ret = 0;
+	for (uint64_t i = 0; i < samples; i++) {
+		uint32_t at = s->order[schedule_position(c, rank, i)];
+		uint64_t bit = 1ull << at % 64;
+
+		*ret += !(seen[at / 64] & bit);
+		seen[at / 64] |= bit;
+	}
+	return 0;
+}
+
+static int end(struct sim *s, uint64_t samples)
+{
+	bool repeats = schedule_repeats(s->c.schedule);
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < s->c.nodes; i++) {
 		struct sim_node *n = &s->nodes[i];
 
 		observers_end(&n->observers, n->train.end_ns);
 		n->account->distinct_samples = distinct(s, i, samples);
+		if (repeats)
+			r = count_drawn(s, i, samples,
+					&n->account->distinct_samples);
 	}
+	return r;
 }
 
 /* Fetches ahead that end after the epoch are left to the next one. */
@@ -218,13 +267,41 @@ int sim_epoch(struct sim *s, uint64_t epoch, uint64_t samples, uint64_t now,
 	} while (next(s, &e));
 	if (s->events.failed)
 		s->failed = -ENOMEM;
+	if (!s->failed && s->n_ended < s->c.nodes)
+		return err_set(err, -EDEADLK,
+			       "the simulation makes no progress at %.9f s",
+			       (double)e.at / 1e9);
+	if (!s->failed)
+		s->failed = end(s, samples);
+	if (s->failed == -ETIMEDOUT)
+		return err_set(err, s->failed,
+			       "--mtbf: failures come too often for the work "
+			       "since the last checkpoint to end: write "
+			       "checkpoints more often (--checkpoint-every), "
+			       "or let the mean between failures be longer");
 	if (s->failed)
 		return err_set(err, s->failed, "%s", strerror(-s->failed));
-	if (s->n_ended < s->c.nodes)
-		return err_set(err, -EDEADLK,
-			       "the simulation stands still at %.9f s",
-			       (double)e.at / 1e9);
-	end(s, samples);
 	*ret_end = s->end_ns;
 	return 0;
+}
+
+json_t *sim_failures(const struct sim *s)
+{
+	return sim_fail_json(&s->fail);
+}
+
+uint64_t sim_drain(struct sim *s, uint64_t now)
+{
+	struct sim_event e;
+	bool writes;
+
+	do {
+		writes = false;
+		for (uint32_t i = 0; i < s->c.nodes; i++)
+			writes |= s->nodes[i].save.writes;
+		if (!writes || !sim_events_next(&s->events, &e))
+			return now;
+		now = MAX(now, e.at);
+		happen(s, &e);
+	} while (true);
 }

@@ -11,30 +11,7 @@
 #ifndef GPEMU_LOADER_SIM_SIM_H
 #define GPEMU_LOADER_SIM_SIM_H
 
-#include "emu/gpu/device.h"
-#include "loader/account/account.h"
-#include "loader/nodes/sync.h"
-#include "loader/order/schedule.h"
-#include "loader/pipeline/pipeline.h"
-#include "loader/sim/sim_mounts.h"
-
-/* What it points to stays in use. */
-struct sim_config {
-	const struct pipeline_config *pipeline; /* of each node */
-	const struct device_job *job;		/* of each node */
-	const struct schedule *schedule;	/* `whole`, of all nodes */
-	uint32_t nodes;
-	/* the nodes reduce gradients: their steps end together; its comm has
-	 * their number. NULL: they do not */
-	struct sync *sync;
-	bool on_cards; /* their gradients share the network cards of the mounts
-			*/
-	struct sim_mounts *mounts;
-	const uint32_t *file; /* of each sample: its node of the tree; with
-			       * containers: of each of these */
-};
-
-struct sim;
+#include "loader/sim/sim_node.h"
 
 /* -ENOMEM, and errors of the transforms; with a text. */
 int sim_new(const struct sim_config *c, struct sim **ret, struct err *err);
@@ -48,6 +25,12 @@ void sim_free(struct sim *s);
  */
 int sim_epoch(struct sim *s, uint64_t epoch, uint64_t samples, uint64_t now,
 	      struct account *accounts, uint64_t *ret_end, struct err *err);
+
+/* No epoch follows: wait until all checkpoints are written. Returns when. */
+uint64_t sim_drain(struct sim *s, uint64_t now);
+
+/* As sim_fail_json. */
+json_t *sim_failures(const struct sim *s);
 
 /* How much the traffic of the caches has delayed the gradients of a node. */
 uint64_t sim_card_ns(const struct sim *s, uint32_t node);

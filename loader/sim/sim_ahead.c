@@ -21,7 +21,7 @@ static void drop(struct ahead_item *item)
 
 int sim_ahead_init(struct own *o)
 {
-	const struct sim_fs *fs = o->all->c.fs;
+	const struct fs_config *fs = o->all->c.fs;
 
 	if (!fs->prefetch)
 		return 0;

@@ -27,4 +27,8 @@ int sim_ahead_next(struct sim_mounts *m, uint32_t node, uint32_t *ret);
 uint64_t sim_ahead_fetch(struct sim_mounts *m, uint32_t node, uint32_t fetch,
 			 uint64_t now, uint32_t *ret_reader);
 
+/* Of a node that is being made; fini, failed or not. -ENOMEM. */
+int sim_ahead_init(struct own *o);
+void sim_ahead_fini(struct own *o);
+
 #endif

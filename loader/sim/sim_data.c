@@ -13,7 +13,7 @@
 
 /* A real run ends at a loop, and fails to read the others. */
 static const struct note_kind note_links = {
-	"links_not_followed", "links to no file or in a loop, left aside"
+	"links_not_followed", "dangling links and loops of links, skipped"
 };
 
 static int scan(const struct source_ops *ops, const char *arg, struct tree *t,
@@ -31,18 +31,34 @@ static int scan(const struct source_ops *ops, const char *arg, struct tree *t,
 	return r;
 }
 
-static int set_sizes(const struct sim_data *d, struct dataset *ret)
+static int set_sizes(struct sim_data *d, struct dataset *ret)
 {
 	ret->dirfd = -1;
 	ret->size = calloc(d->n + 1, sizeof(*ret->size));
 	if (!ret->size)
 		return -ENOMEM;
 	ret->n = d->n;
-	ret->n_classes = 1;
 	for (size_t i = 0; i < d->n; i++) {
+		d->file[i] = tree_file(&d->tree, d->file[i]);
 		ret->size[i] = d->tree.nodes[d->file[i]].bytes;
 		ret->bytes += ret->size[i];
 		ret->largest = MAX(ret->largest, ret->size[i]);
+	}
+	return 0;
+}
+
+/* By names, before they become files; the samples of a class are listed
+ * together. */
+static int set_labels(const struct sim_data *d, struct dataset *ret)
+{
+	ret->label = calloc(d->n + 1, sizeof(*ret->label));
+	if (!ret->label)
+		return -ENOMEM;
+	ret->n_classes = 1;
+	for (size_t i = 1; i < d->n; i++) {
+		ret->n_classes += tree_label(&d->tree, d->file[i]) !=
+				  tree_label(&d->tree, d->file[i - 1]);
+		ret->label[i] = ret->n_classes - 1;
 	}
 	return 0;
 }
@@ -79,6 +95,8 @@ int sim_data_open(const char *source, struct sim_data *d,
 		r = note_left(&d->tree, aside, &ret_data->notes);
 	if (r == 0 && !d->n)
 		r = err_set(err, -ENODATA, "%s: contains no samples", source);
+	if (r == 0)
+		r = set_labels(d, ret_data);
 	if (r == 0)
 		r = set_sizes(d, ret_data);
 	return r < 0 ? err_set(err, r, "%s: %s", source, strerror(-r)) : 0;

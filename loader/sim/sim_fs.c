@@ -2,64 +2,28 @@
 #include "loader/sim/sim_fs.h"
 
 #include <errno.h>
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "common/util.h"
+#include "common/conf/part.h"
 #include "common/word.h"
-#include "emu/profile/profile.h"
-#include "fs/layer/ahead.h"
 
-static int check_storage(const void *object, struct err *err)
-{
-	return profile_check(PROFILE_STORAGE, object, err);
-}
-
-static int check_nic(const void *object, struct err *err)
-{
-	return profile_check(PROFILE_NODE, object, err);
-}
-
-static int check_policy(const void *object, struct err *err)
-{
-	return plugin_choice_check(policy_table, "cache policy", object, err);
-}
-
-static int check_admit(const void *object, struct err *err)
-{
-	enum tier_admit admit;
-
-	return tier_admit_parse(*(char *const *)object, &admit, err);
-}
-
-static int check_tier(const void *object, struct err *err)
-{
-	struct tiers t = { 0 };
-	int r = tiers_parse(*(char *const *)object, false, check_storage, &t,
-			    err);
-
-	tiers_fini(&t);
-	return r;
-}
-
-#define FIELD(key, type, member) key, type, offsetof(struct sim_fs, member)
+struct whole {
+	struct fs_config c;
+};
 
 static const struct conf_field fields[] = {
-	{ FIELD("storage", CONF_STRING, storage), .check = check_storage },
-	{ FIELD("cache_policy", CONF_STRING, cache_policy),
-	  .check = check_policy },
-	{ FIELD("cache_size", CONF_CAPACITY, cache_size),
-	  .check = tier_check_size },
-	{ FIELD("tier", CONF_LIST, tiers), .item = CONF_STRING,
-	  .item_size = sizeof(char *), .lone = true, .check = check_tier },
-	{ FIELD("tier_admit", CONF_STRING, tier_admit), .check = check_admit },
-	{ FIELD("cache_metadata", CONF_BOOL, cache_metadata) },
-	{ FIELD("nic", CONF_STRING, nic), .check = check_nic },
-	{ FIELD("prefetch", CONF_SIZE, prefetch) },
-	{ FIELD("prefetch_depth", CONF_UINT, prefetch_depth), .min = 1,
-	  .max = AHEAD_MOST_DEPTH },
+	FS_CONFIG_FIELDS(struct whole, c),
 	{ 0 },
 };
+
+static const struct conf_field *find(const char *key, size_t n)
+{
+	for (const struct conf_field *f = fields; f->key; f++)
+		if (strlen(f->key) == n && !strncmp(f->key, key, n))
+			return f;
+	return NULL;
+}
 
 /* For an unknown key; the keys are in the manual page, too. */
 static int unknown(const char *text, struct err *err)
@@ -74,100 +38,96 @@ static int unknown(const char *text, struct err *err)
 		       text, words.hint, words.known);
 }
 
-/* A file for real mounts may have more keys than a simulation knows. */
-static int load(struct sim_fs *o, const char *file, struct err *err)
+/* Move the unknown keys of a file to `left_out`. */
+static void leave_out(struct conf_node *root, json_t *left_out)
 {
-	int r = conf_load(file, fields, o, err);
+	size_t n = root->n;
 
+	root->n = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct conf_node *item = root->items[i];
+
+		if (find(item->key, strlen(item->key))) {
+			root->items[root->n++] = item;
+			continue;
+		}
+		json_array_append_new(left_out, json_string(item->key));
+		conf_node_free(item);
+	}
+}
+
+/* A file for real mounts may have more keys than a simulation knows. */
+static int load(struct fs_config *c, const char *file, json_t *left_out,
+		struct err *err)
+{
+	_cleanup_conf_node_ struct conf_node *root = NULL;
+	int r = conf_tree_load(file, &root, err);
+
+	if (r == 0 && left_out && root->kind == CONF_KIND_MAPPING)
+		leave_out(root, left_out);
+	if (r == 0)
+		r = conf_decode(root, file, fields, c, err);
 	if (r < 0)
 		err_prefix(err, "--fs-config of a simulation");
 	return r;
 }
 
-static int set(struct sim_fs *o, const char *text, struct err *err)
+static int set(struct fs_config *c, const char *text, struct err *err)
 {
 	size_t n = strcspn(text, "=");
+	const struct conf_field *f = text[n] ? find(text, n) : NULL;
 	struct err why = { 0 };
 	int r;
 
-	for (const struct conf_field *f = fields; text[n] && f->key; f++) {
-		if (strlen(f->key) != n || strncmp(f->key, text, n) != 0)
-			continue;
-		r = conf_set(f, o, text + n + 1, &why);
-		return r < 0 ? err_set(err, r, "--fs %s: %s", text, why.text)
-			     : 0;
-	}
-	return unknown(text, err);
+	if (!f)
+		return unknown(text, err);
+	r = conf_set(f, c, text + n + 1, &why);
+	return r < 0 ? err_set(err, r, "--fs %s: %s", text, why.text) : 0;
 }
 
-/* As gpemu-fs does. */
-static int settle(struct sim_fs *o, bool peers, struct err *err)
-{
-	bool sized = !isnan(o->cache_size.fraction);
-
-	if (o->tiers.n && (o->cache_policy || sized))
-		return err_set(err, -EINVAL,
-			       "--fs, --fs-config: tier replaces cache_policy "
-			       "and cache_size; leave those out");
-	if (o->tiers.n)
-		return 0;
-	if (!sized)
-		o->cache_size.fraction = UNITS_AUTO_FRACTION;
-	if (!o->cache_policy)
-		o->cache_policy =
-			strdup(peers || o->prefetch ? "minio" : "lru");
-	return o->cache_policy ? 0 : err_set(err, -ENOMEM, "out of memory");
-}
-
-int sim_fs_read(struct sim_fs *o, const char *file,
-		const struct conf_list *settings, bool peers, struct err *err)
+int sim_fs_read(struct fs_config *c, const char *file,
+		const struct conf_list *settings, bool peers, json_t *left_out,
+		struct err *err)
 {
 	char *const *text = settings->items;
-	int r;
+	int r = fs_config_init(c);
 
-	*o = (struct sim_fs){ .cache_size = { .fraction = NAN },
-			      .storage = strdup("ideal"),
-			      .tier_admit = strdup("every"),
-			      .prefetch_depth = AHEAD_DEPTH };
-	r = o->storage && o->tier_admit
-		    ? 0
-		    : err_set(err, -ENOMEM, "out of memory");
+	/* these are options of the user's, too */
+	part_files_allow(true);
 	if (r == 0 && file)
-		r = load(o, file, err);
+		r = load(c, file, left_out, err);
 	for (size_t i = 0; r == 0 && i < settings->n; i++)
-		r = set(o, text[i], err);
-	return r == 0 ? settle(o, peers, err) : r;
+		r = set(c, text[i], err);
+	part_files_allow(false);
+	if (r == 0)
+		r = fs_config_settle(c, fs_config_policy(c, peers), err);
+	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
-void sim_fs_fini(struct sim_fs *o)
+void sim_fs_fini(struct fs_config *c)
 {
-	conf_free(fields, o);
+	conf_free(fields, c);
 }
 
-static int one_tier(const struct sim_fs *o, struct tiers *ret, struct err *err)
+static int one_tier(const struct fs_config *c, struct tiers *ret,
+		    struct err *err)
 {
 	struct tier *t = &ret->v[ret->n++];
 
 	t->sizes = malloc(sizeof(*t->sizes));
 	if (!t->sizes)
 		return err_set(err, -ENOMEM, "out of memory");
-	t->sizes[t->n_sizes++] = o->cache_size;
-	return tier_add_policies(t, o->cache_policy, err);
+	t->sizes[t->n_sizes++] = c->cache_size;
+	return tier_add_policies(t, c->cache_policy, err);
 }
 
-int sim_fs_tiers(const struct sim_fs *o, struct tiers *ret, struct err *err)
+int sim_fs_tiers(const struct fs_config *c, struct tiers *ret, struct err *err)
 {
-	int r = 0;
-
-	if (!o->tiers.n)
-		return one_tier(o, ret, err);
-	for (size_t i = 0; r == 0 && i < o->tiers.n; i++)
-		r = tiers_parse(((char **)o->tiers.items)[i], false,
-				check_storage, ret, err);
-	return r;
+	return c->tiers.n ? fs_config_tiers(c, ret, err)
+			  : one_tier(c, ret, err);
 }
 
-json_t *sim_fs_json(const struct sim_fs *o)
+json_t *sim_fs_json(const struct fs_config *c)
 {
-	return conf_json(fields, o);
+	return conf_json(fields, c);
 }

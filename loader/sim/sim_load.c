@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The loader of a node: windows, leases, slots and batches as in
- * loader/pipeline/flow.h and worker.h, without bytes. A worker of an engine
- * that owns batches has one slot, and reads one sample after the other; of any
- * other engine as many as reads are in flight.
- */
+#include "loader/sim/sim_load.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
 #include "loader/sim/sim_ahead.h"
-#include "loader/sim/sim_node.h"
+#include "loader/sim/sim_gather.h"
+#include "loader/sim/sim_read.h"
 
 static const struct pipeline_config *config(const struct sim_node *n)
 {

@@ -10,6 +10,7 @@
 #include "common/util.h"
 #include "common/word.h"
 #include "emu/node/profile_node.h"
+#include "fs/device/calibrate.h"
 #include "fs/server/object.h"
 #include "loader/order/order.h"
 #include "loader/sim/sim_ahead.h"
@@ -21,12 +22,8 @@ int sim_caches_parse(const char *word, enum sim_caches *ret, struct err *err)
 		[SIM_CACHES_PRIVATE] = "private",
 		[SIM_CACHES_PARTITIONED] = "partitioned",
 	};
-	int i = WORD_FIND(words, "--caches", word, err);
 
-	if (i < 0)
-		return i;
-	*ret = (enum sim_caches)i;
-	return 0;
+	return WORD_INTO(words, "--caches", word, ret, err);
 }
 
 /* --- life ----------------------------------------------------------------- */
@@ -74,8 +71,13 @@ static int new_caches(struct own *o, struct err *err)
 				   .overhead_bytes = OBJECT_OVERHEAD };
 	int r = 0;
 
+	p.importance = importance_of;
+	p.importance_ctx = &m->importance;
+	p.label = tree_label_of;
+	p.label_ctx = m->c.tree;
+	p.n_labels = tree_labels(m->c.tree);
 	p.allowed = m->place ? allowed : NULL;
-	tier_admit_parse(m->c.fs->tier_admit, &o->caches.admit, NULL);
+	o->caches.admit = fs_config_admit(m->c.fs);
 	for (size_t k = 0; r == 0 && k < m->tiers.n; k++) {
 		const struct tier_policy *policy = &m->tiers.v[k].policies[0];
 
@@ -184,17 +186,6 @@ static int divide(struct sim_mounts *m, struct err *err)
 		     : 0;
 }
 
-static int load_nic(const struct sim_mounts *m, struct node_profile *ret,
-		    struct err *err)
-{
-	const char *name = m->c.fs->nic;
-	int r = name ? node_profile_load(name, ret, err) : 0;
-
-	if (r == 0 && name && ret->nic.gb_per_s <= 0)
-		r = err_set(err, -ENODEV, "nic %s: the node has no nic", name);
-	return r;
-}
-
 static int init(struct sim_mounts *m, struct err *err)
 {
 	_cleanup_(node_profile_free) struct node_profile nic = { 0 };
@@ -203,7 +194,7 @@ static int init(struct sim_mounts *m, struct err *err)
 	if (r == 0)
 		r = load_storage(m, err);
 	if (r == 0)
-		r = load_nic(m, &nic, err);
+		r = m->c.fs->nic ? fs_config_nic(m->c.fs, &nic, err) : 0;
 	if (r < 0)
 		return r;
 	m->sizes = tree_sizes(m->c.tree);
@@ -264,9 +255,47 @@ void sim_mounts_free(struct sim_mounts *m)
 	storage_profile_free(m->storage);
 	tiers_fini(&m->tiers);
 	place_free(m->place);
+	importance_fini(&m->importance);
 	free(m->sizes);
 	free(m->own);
 	free(m);
+}
+
+uint64_t sim_mounts_change(struct sim_mounts *m, uint32_t node,
+			   enum storage_op op, uint64_t object, uint64_t offset,
+			   uint64_t bytes, uint64_t now)
+{
+	struct own *o = &m->own[node];
+
+	o->counts.writes += op == STORAGE_WRITE;
+	o->counts.bytes_written += bytes;
+	o->counts.syncs += op == STORAGE_SYNC;
+	return device_schedule(o->device, op, object, offset, bytes, now);
+}
+
+int sim_mounts_read_back(const struct sim_mounts *m, uint64_t bytes,
+			 uint64_t *ret_ns)
+{
+	uint32_t readers = m->c.shared_storage ? m->c.nodes : 1;
+	struct device *d;
+	uint64_t now = 0, end;
+	int r = device_new(m->storage, m->c.seed, &d);
+
+	if (r < 0)
+		return r;
+	for (uint64_t at = 0; at < bytes; at += CALIBRATE_BYTES, now = end) {
+		end = now;
+		for (uint32_t i = 0; i < readers; i++) {
+			uint64_t n = MIN(bytes - at, CALIBRATE_BYTES);
+			uint64_t read =
+				device_schedule(d, STORAGE_READ, i, at, n, now);
+
+			end = MAX(end, read);
+		}
+	}
+	device_free(d);
+	*ret_ns = now;
+	return 0;
 }
 
 int sim_mounts_owners(const struct sim_mounts *m, const uint32_t *file,
@@ -282,6 +311,16 @@ int sim_mounts_owners(const struct sim_mounts *m, const uint32_t *file,
 		(*ret)[i] = owner == PLACE_NONE ? ORDER_NOBODY : owner;
 	}
 	return *ret ? 0 : -ENOMEM;
+}
+
+int sim_mounts_weigh(struct sim_mounts *m, const uint32_t *file,
+		     const float *importance, size_t n)
+{
+	if (importance_init(&m->importance, m->c.tree->n_nodes) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		m->importance.v[file[i]] = importance[i];
+	return 0;
 }
 
 /* --- numbers -------------------------------------------------------------- */
@@ -305,6 +344,9 @@ void sim_counts_add(struct sim_counts *sum, const struct sim_counts *n)
 	sum->miss_bytes += n->miss_bytes;
 	sum->backend_reads += n->backend_reads;
 	sum->backend_bytes += n->backend_bytes;
+	sum->writes += n->writes;
+	sum->bytes_written += n->bytes_written;
+	sum->syncs += n->syncs;
 	sum->peer_hits += n->peer_hits;
 	sum->peer_bytes += n->peer_bytes;
 	for (int i = 0; i < AHEAD_COUNTS; i++)
@@ -323,18 +365,19 @@ json_t *sim_counts_json(const struct sim_counts *n)
 	for (int i = 0; i < AHEAD_COUNTS; i++)
 		json_object_set_new(ahead, ahead_names[i],
 				    json_integer((json_int_t)n->ahead[i]));
-	return json_pack("{s:I, s:I, s:f, s:I, s:I, s:f, s:I, s:I, "
-			 "s:{s:I, s:I}, s:o}",
-			 "hits", (json_int_t)n->hits, "misses",
-			 (json_int_t)n->misses, "hit_ratio",
-			 ratio(n->hits, n->misses), "hit_bytes",
-			 (json_int_t)n->hit_bytes, "miss_bytes",
-			 (json_int_t)n->miss_bytes, "byte_hit_ratio",
-			 ratio(n->hit_bytes, n->miss_bytes), "backend_reads",
-			 (json_int_t)n->backend_reads, "backend_bytes",
-			 (json_int_t)n->backend_bytes, "peer", "hits",
-			 (json_int_t)n->peer_hits, "hit_bytes",
-			 (json_int_t)n->peer_bytes, "prefetch", ahead);
+	return json_pack(
+		"{s:I, s:I, s:f, s:I, s:I, s:f, s:I, s:I, "
+		"s:I, s:I, s:I, s:{s:I, s:I}, s:o}",
+		"hits", (json_int_t)n->hits, "misses", (json_int_t)n->misses,
+		"hit_ratio", ratio(n->hits, n->misses), "hit_bytes",
+		(json_int_t)n->hit_bytes, "miss_bytes",
+		(json_int_t)n->miss_bytes, "byte_hit_ratio",
+		ratio(n->hit_bytes, n->miss_bytes), "backend_reads",
+		(json_int_t)n->backend_reads, "backend_bytes",
+		(json_int_t)n->backend_bytes, "writes", (json_int_t)n->writes,
+		"bytes_written", (json_int_t)n->bytes_written, "syncs",
+		(json_int_t)n->syncs, "peer", "hits", (json_int_t)n->peer_hits,
+		"hit_bytes", (json_int_t)n->peer_bytes, "prefetch", ahead);
 }
 
 double sim_mounts_card(const struct sim_mounts *m)

@@ -30,35 +30,11 @@
 #define GPEMU_LOADER_SIM_SIM_MOUNTS_H
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
 
-#include "fs/layer/ahead.h"
-#include "fs/source/tree.h"
-#include "loader/sim/sim_fs.h"
+#include "loader/sim/sim_own.h"
 
-/* How the caches of the nodes work together: which node serves a miss
- * (owner_of() in sim_mounts.c), and what a node may keep (allowed()). */
-enum sim_caches {
-	SIM_CACHES_PRIVATE,	/* each has its own */
-	SIM_CACHES_PARTITIONED, /* gpemu-fs --peers */
-};
 /* "private" or "partitioned". -EINVAL with a text. */
 int sim_caches_parse(const char *word, enum sim_caches *ret, struct err *err);
-
-struct sim_mounts_config {
-	const struct sim_fs *fs;
-	const struct tree *tree;
-	uint32_t nodes;
-	uint64_t seed;
-	enum sim_caches caches;
-	bool shared_storage;   /* one device for all nodes */
-	const uint32_t *shard; /* n_shards: nodes of the tree that stay open */
-	uint32_t n_shards;
-};
-
-struct nic;
-struct sim_mounts;
 
 /* What `c` points to stays in use. Errors of profiles and policies; -E2BIG: too
  * many nodes; each with a text. Free it, failed or not (NULL is allowed). */
@@ -68,18 +44,28 @@ void sim_mounts_free(struct sim_mounts *m);
 /* GB/s of the network card that a node's cache uses; 0: none. */
 double sim_mounts_card(const struct sim_mounts *m);
 struct nic *sim_mounts_nic(const struct sim_mounts *m, uint32_t node);
+/*
+ * An operation that changes the storage of a node: of a file that is no part of
+ * the dataset, whose number `object` no other has. `now` as for reads. Returns
+ * its end.
+ */
+uint64_t sim_mounts_change(struct sim_mounts *m, uint32_t node,
+			   enum storage_op op, uint64_t object, uint64_t offset,
+			   uint64_t bytes, uint64_t now);
+/* Time until each node has read a file of so many bytes back, all at once, and
+ * nothing else. -ENOMEM. */
+int sim_mounts_read_back(const struct sim_mounts *m, uint64_t bytes,
+			 uint64_t *ret_ns);
 /* The owner of each of `n` samples, whose nodes of the tree are `file`, as
  * struct order_input has it; malloc'ed. NULL: the caches are private. -ENOMEM.
  */
 int sim_mounts_owners(const struct sim_mounts *m, const uint32_t *file,
 		      size_t n, uint32_t **ret);
 
-struct sim_counts {
-	uint64_t hits, misses, hit_bytes, miss_bytes;
-	uint64_t backend_reads, backend_bytes; /* of devices below the caches */
-	uint64_t peer_hits, peer_bytes;	       /* misses that a node served */
-	uint64_t ahead[AHEAD_COUNTS];	       /* fetches ahead */
-};
+/* What policies know of `n` samples from then on, before the first read; `file`
+ * as above. -ENOMEM. */
+int sim_mounts_weigh(struct sim_mounts *m, const uint32_t *file,
+		     const float *importance, size_t n);
 
 /* Of a node since the last call; its next epoch begins. */
 struct sim_counts sim_mounts_take_counts(struct sim_mounts *m, uint32_t node);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One node of a simulation, as states between events: its loader (sim_load.c);
- * its pin stage, training loop and GPUs (sim_step.c). The two meet in batches:
+ * One node of a simulation, as states between events: its loader (sim_load.h);
+ * its pin stage, training loop and GPUs (sim_step.h). The two meet in batches:
  * the loader completes them, the pin stage or the training loop takes them, and
  * their release makes room for the next.
  *
@@ -13,6 +13,7 @@
  *	a copy to the GPU ends	SIM_RELEASE
  *	a fetch of the mount, ahead	SIM_AHEAD
  *	the gradients on the network card	SIM_REDUCED
+ *	a checkpoint	SIM_SAVE
  */
 #ifndef GPEMU_LOADER_SIM_SIM_NODE_H
 #define GPEMU_LOADER_SIM_SIM_NODE_H
@@ -21,11 +22,11 @@
 #include "emu/node/cores.h"
 #include "loader/account/observe_account.h"
 #include "loader/nodes/sync.h"
+#include "loader/order/schedule.h"
 #include "loader/pipeline/pipeline.h"
-#include "loader/sim/sim.h"
 #include "loader/sim/sim_events.h"
-#include "loader/sim/sim_gather.h"
-#include "loader/sim/sim_read.h"
+#include "loader/sim/sim_fail.h"
+#include "loader/sim/sim_own.h"
 #include "net/nic.h"
 
 /* What an event is about, in the upper 8 bits of `what`; in the others which
@@ -36,12 +37,50 @@ enum sim_what {
 	SIM_LOOK,
 	SIM_RELEASE,
 	SIM_AHEAD,
-	SIM_REDUCED
+	SIM_REDUCED,
+	SIM_SAVE
 };
 enum { SIM_WHAT_SHIFT = 24 };
+/* SIM_SAVE: a checkpoint is due; the other numbers are sim_save.c's. */
+enum { SIM_STEP_OVER };
 /* SIM_RELEASE of a pinned buffer, not of a window. */
 #define SIM_PINNED ((1u << SIM_WHAT_SHIFT) - 1)
 
+struct resume_simulated;
+
+/* Checkpoints of each node, and failures; `every` is 0: none. */
+struct sim_save_config {
+	uint64_t every; /* steps */
+	uint64_t state_bytes, visited_bytes;
+	uint64_t file_bytes; /* of a file (--checkpoint-scale) */
+	uint64_t copy_ns;    /* of the state from the device */
+	uint64_t keep;	     /* files; 0: all */
+	bool async;
+	/* of the first node */
+	struct hist *stalls;
+	struct resume_simulated *saved;
+	uint64_t mtbf_ns; /* between failures; 0: none */
+	uint64_t restart_ns;
+};
+
+/* What it points to stays in use. */
+struct sim_config {
+	const struct pipeline_config *pipeline; /* of each node */
+	const struct device_job *job;		/* of each node */
+	const struct schedule *schedule;	/* `whole`, of all nodes */
+	uint32_t nodes;
+	/* the nodes reduce gradients: their steps end together; its comm has
+	 * their number. NULL: they do not */
+	struct sync *sync;
+	bool on_cards; /* their gradients share the network cards of the mounts
+			*/
+	struct sim_mounts *mounts;
+	struct sim_save_config save;
+	const uint32_t *file; /* of each sample: its node of the tree; with
+			       * containers: of each of these */
+};
+
+struct sim_gather;
 struct sim_window;
 
 struct sim_batch {
@@ -124,6 +163,7 @@ struct sim_train {
 	uint64_t n_submitted; /* of the run */
 	struct sim_flight flight;
 	bool blocked; /* until the step has ended */
+	bool saving;  /* until a checkpoint lets it go on */
 	bool holding; /* `held` waits for the step before it */
 	struct delivery held;
 	bool ended;
@@ -142,6 +182,16 @@ struct sim_card {
 	uint64_t delay_ns;  /* of all steps */
 };
 
+/* The checkpoint that a node writes (sim_save.h). */
+struct sim_save {
+	uint64_t n;	    /* so far */
+	bool writes, waits; /* a file; the next one, for it */
+	uint64_t from_ns;   /* training stands still */
+	uint64_t begin_ns;
+	size_t op;   /* the next operation of the file */
+	uint64_t at; /* bytes written */
+};
+
 struct sim_node {
 	struct sim *sim;
 	uint32_t node;
@@ -149,6 +199,7 @@ struct sim_node {
 	struct sim_load load;
 	struct sim_train train;
 	struct sim_card card;
+	struct sim_save save;
 	struct account *account;
 	struct observed observed;
 	struct observers observers;
@@ -183,7 +234,9 @@ struct sim {
 	uint32_t n_reached, n_ended; /* nodes: in this step, in the epoch */
 	uint64_t end_ns;	     /* of the nodes that have ended */
 	struct sim_reduce reduce;
-	int failed; /* -errno */
+	struct sim_fail fail;
+	uint32_t n_written; /* nodes: of the checkpoint that they write */
+	int failed;	    /* -errno */
 };
 
 static inline void sim_at(struct sim_node *n, uint64_t at, enum sim_what what,
@@ -192,36 +245,5 @@ static inline void sim_at(struct sim_node *n, uint64_t at, enum sim_what what,
 	sim_events_add(&n->sim->events, at, n->node,
 		       (uint32_t)what << SIM_WHAT_SHIFT | which);
 }
-
-/* --- sim_load.c ----------------------------------------------------------- */
-
-/* -ENOMEM. sim_load_fini, failed or not. */
-int sim_load_init(struct sim_node *n);
-void sim_load_fini(struct sim_node *n);
-/* Begin the fetches ahead that are due. */
-void sim_load_ahead(struct sim_node *n, uint64_t now);
-/* An epoch of `samples` begins. */
-void sim_load_begin(struct sim_node *n, uint64_t samples, uint64_t now);
-/* An event of a slot, of a fetch, of a batch. */
-void sim_load_read(struct sim_node *n, uint32_t slot, uint64_t now);
-void sim_load_fetch(struct sim_node *n, uint32_t fetch, uint64_t now);
-void sim_load_batch(struct sim_node *n, uint32_t batch, uint64_t now);
-/* The next batch, complete; NULL: there is none now. */
-struct sim_batch *sim_load_next(struct sim_node *n);
-/* It is in nobody's hands: the loader may go on. */
-void sim_load_release(struct sim_node *n, uint32_t window, uint64_t now);
-uint32_t sim_load_window(const struct sim_node *n, const struct sim_batch *b);
-
-/* --- sim_step.c ----------------------------------------------------------- */
-
-int sim_step_init(struct sim_node *n);
-void sim_step_fini(struct sim_node *n);
-void sim_step_begin(struct sim_node *n, uint64_t samples, uint64_t now);
-/* Take what there is; call after every event of the node. */
-void sim_step_look(struct sim_node *n, uint64_t now);
-void sim_step_release(struct sim_node *n, uint32_t what, uint64_t now);
-/* The step of all nodes is over at `reduced`, or will be. */
-void sim_step_settle(struct sim *s, const struct gpus_reach *all,
-		     uint64_t reduced, uint64_t now);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The mounts of a simulation (sim_mounts.h), for the files that make them up:
- * life, placement and numbers (sim_mounts.c), a read (sim_read.c), fetches
- * ahead (sim_ahead.c). */
+/* The state of a simulation's mounts: their configuration, what each node has,
+ * a read on its way. For the files that make them up: life, placement and
+ * numbers (sim_mounts.h), a read (sim_read.h), fetches ahead (sim_ahead.h). */
 #ifndef GPEMU_LOADER_SIM_SIM_OWN_H
 #define GPEMU_LOADER_SIM_SIM_OWN_H
 
@@ -11,8 +11,53 @@
 #include "fs/layer/ahead.h"
 #include "fs/peer/place.h"
 #include "fs/server/visit.h"
-#include "loader/sim/sim_read.h"
+#include "fs/source/importance.h"
+#include "fs/source/tree.h"
+#include "loader/sim/sim_fs.h"
 #include "net/nic.h"
+
+/* How the caches of the nodes work together: which node serves a miss
+ * (owner_of() in sim_mounts.c), and what a node may keep (allowed()). */
+enum sim_caches {
+	SIM_CACHES_PRIVATE,	/* each has its own */
+	SIM_CACHES_PARTITIONED, /* gpemu-fs --peers */
+};
+
+struct sim_mounts_config {
+	const struct fs_config *fs;
+	const struct tree *tree;
+	uint32_t nodes;
+	uint64_t seed;
+	enum sim_caches caches;
+	bool shared_storage;   /* one device for all nodes */
+	const uint32_t *shard; /* n_shards: nodes of the tree that stay open */
+	uint32_t n_shards;
+};
+
+struct sim_read {
+	uint32_t file;	/* its node of the tree */
+	uint32_t piece; /* the next object, or read without a cache */
+	uint32_t end;	/* the piece after the last */
+	uint32_t owner; /* of the object on its way, if another node has it */
+	uint32_t stage;
+	uint32_t reader; /* its number; SIM_NOBODY: a fetch ahead */
+	uint32_t tier;	 /* of a fetch: where the object was found, or none */
+	uint64_t sent;	 /* when its message had left */
+	uint32_t shard;	 /* of a sample that is a part of one */
+	uint64_t at, to; /* its next byte, and the end of its bytes */
+};
+
+#define SIM_NOBODY UINT32_MAX
+#define SIM_READ_DONE UINT64_MAX
+#define SIM_READ_WAITS (UINT64_MAX - 1)
+
+struct sim_counts {
+	uint64_t hits, misses, hit_bytes, miss_bytes;
+	uint64_t backend_reads, backend_bytes; /* of devices below the caches */
+	uint64_t writes, bytes_written, syncs; /* of them */
+	uint64_t peer_hits, peer_bytes;	       /* misses that a node served */
+	uint64_t ahead[AHEAD_COUNTS];	       /* fetches ahead */
+};
 
 struct own_tier {
 	struct own *own;
@@ -60,6 +105,7 @@ struct sim_mounts {
 	struct storage_profile *storage, *tier_storage[TIERS_MAX];
 	uint64_t *sizes; /* of all files, for policies */
 	struct place *place;
+	struct importance importance;	/* of the tree's files */
 	uint64_t tier_bytes[TIERS_MAX]; /* of a node */
 	uint64_t capacity_bytes;	/* of all tiers of a node */
 	double card_gb_per_s;
@@ -67,12 +113,6 @@ struct sim_mounts {
 	bool foresees;	 /* a future has been announced */
 	struct own *own; /* nodes */
 };
-
-/* --- sim_ahead.c ---------------------------------------------------------- */
-
-/* Of a node that is being made; fini, failed or not. -ENOMEM. */
-int sim_ahead_init(struct own *o);
-void sim_ahead_fini(struct own *o);
 
 static inline struct own_ahead *own_ahead(struct ahead_item *x)
 {

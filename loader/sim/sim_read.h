@@ -4,24 +4,7 @@
 #ifndef GPEMU_LOADER_SIM_SIM_READ_H
 #define GPEMU_LOADER_SIM_SIM_READ_H
 
-#include "loader/sim/sim_mounts.h"
-
-struct sim_read {
-	uint32_t file;	/* its node of the tree */
-	uint32_t piece; /* the next object, or read without a cache */
-	uint32_t end;	/* the piece after the last */
-	uint32_t owner; /* of the object on its way, if another node has it */
-	uint32_t stage;
-	uint32_t reader; /* its number; SIM_NOBODY: a fetch ahead */
-	uint32_t tier;	 /* of a fetch: where the object was found, or none */
-	uint64_t sent;	 /* when its message had left */
-	uint32_t shard;	 /* of a sample that is a part of one */
-	uint64_t at, to; /* its next byte, and the end of its bytes */
-};
-
-#define SIM_NOBODY UINT32_MAX
-#define SIM_READ_DONE UINT64_MAX
-#define SIM_READ_WAITS (UINT64_MAX - 1)
+#include "loader/sim/sim_own.h"
 
 /* Open `file`; `reader` is the caller's. */
 void sim_read_open(struct sim_read *r, uint32_t file, uint32_t reader);

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The pin stage, the training loop and the GPUs of a node, as in
- * loader/pipeline/pin.c, loader/train/train.c and emu/gpu/device_local.c. The
- * training loop is free from `free_ns` on; it takes the next batch when there
- * is one. A step that other nodes take part in stays open until all have
- * computed theirs; the batch that comes next is held as long.
- */
+#include "loader/sim/sim_step.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
 #include "loader/pipeline/pin.h"
-#include "loader/sim/sim_node.h"
+#include "loader/sim/sim_load.h"
 
 static const struct device_job *job(const struct sim_node *n)
 {
@@ -185,6 +180,14 @@ static void release_at(struct sim_node *n, const struct delivery *d,
 		       n->sim->pinned ? SIM_PINNED : d->owner);
 }
 
+/* Is a checkpoint due after the steps that were submitted? */
+static bool is_due(const struct sim_node *n)
+{
+	uint64_t every = n->sim->c.save.every;
+
+	return every && n->train.n_submitted % every == 0;
+}
+
 /* --- a step --------------------------------------------------------------- */
 
 static void copy(struct sim_node *n, uint32_t gpu, uint32_t batch,
@@ -258,7 +261,7 @@ static void end_epoch(struct sim_node *n)
 {
 	struct sim_train *t = &n->train;
 
-	if (t->ended || t->n_left || t->flight.n || t->holding)
+	if (t->ended || t->n_left || t->flight.n || t->holding || t->saving)
 		return;
 	t->ended = true;
 	t->end_ns = MAX(t->free_ns, t->idle_ns);
@@ -297,6 +300,29 @@ static void go_on(struct sim_node *n, uint64_t now)
 	observers_begun(&n->observers, t->free_ns);
 }
 
+/* The next step begins at `until` or later. */
+static void hold(struct sim_node *n, uint64_t until)
+{
+	struct sim_train *t = &n->train;
+
+	if (until <= t->idle_ns)
+		return;
+	if (until == UINT64_MAX) {
+		n->sim->failed = -ETIMEDOUT;
+		return;
+	}
+	gpus_hold(&t->gpus, until);
+	t->idle_ns = until;
+	t->free_ns = MAX(t->free_ns, until);
+}
+
+/* The checkpoint that is due after the step, if any. */
+static void save(struct sim_node *n)
+{
+	if (n->train.saving)
+		sim_at(n, n->train.idle_ns, SIM_SAVE, SIM_STEP_OVER);
+}
+
 static void step(struct sim_node *n, uint64_t now)
 {
 	struct sim_train *t = &n->train;
@@ -311,6 +337,7 @@ static void step(struct sim_node *n, uint64_t now)
 	device_warm_up(job(n), t->n_submitted, cost);
 	t->gpus.accumulates =
 		device_accumulates(job(n), t->n_submitted++, cost);
+	t->saving = is_due(n);
 	if (n->sim->c.sync) {
 		n->sim->c.sync->accumulates = t->gpus.accumulates;
 		gpus_compute(&t->gpus, f->used, cost, t->step, &r);
@@ -323,7 +350,9 @@ static void step(struct sim_node *n, uint64_t now)
 	t->idle_ns = gpus_step(&t->gpus, f->used, cost, t->step);
 	go_on(n, now);
 	report(n, t->idle_ns, NULL);
+	hold(n, sim_fail_until(&n->sim->fail, t->idle_ns));
 	t->free_ns = MAX(t->free_ns, gpu_room(&t->gpus.gpu[0]));
+	save(n);
 }
 
 /* As train_step. */
@@ -357,7 +386,7 @@ static bool consume_one(struct sim_node *n, uint64_t now)
 	struct sim_train *t = &n->train;
 	struct delivery d;
 
-	if (!t->n_left || t->holding || t->blocked)
+	if (!t->n_left || t->holding || t->blocked || t->saving)
 		return false;
 	if (t->free_ns > now) {
 		look_at(n, t->free_ns, now);
@@ -405,15 +434,37 @@ static void settle_one(struct sim_node *n, const struct gpus_reach *all,
 	t->blocked = false;
 }
 
+/* A failure delays all nodes; their steps have ended. */
+static void fail_all(struct sim *s)
+{
+	uint64_t end = 0, until;
+
+	for (uint32_t i = 0; i < s->c.nodes; i++)
+		end = MAX(end, s->nodes[i].train.idle_ns);
+	until = sim_fail_until(&s->fail, end);
+	for (uint32_t i = 0; until > end && i < s->c.nodes; i++)
+		hold(&s->nodes[i], until);
+}
+
 static void resume(struct sim_node *n, uint64_t now)
 {
 	struct sim_train *t = &n->train;
 
-	if (t->holding) {
+	if (t->holding && !t->saving) {
 		t->holding = false;
 		use(n, &t->held, now);
 	}
 	sim_step_look(n, now);
+}
+
+void sim_step_go_on(struct sim_node *n, uint64_t now)
+{
+	struct sim_train *t = &n->train;
+
+	t->saving = false;
+	hold(n, now);
+	t->free_ns = MAX(t->free_ns, now);
+	resume(n, now);
 }
 
 void sim_step_settle(struct sim *s, const struct gpus_reach *all,
@@ -421,7 +472,10 @@ void sim_step_settle(struct sim *s, const struct gpus_reach *all,
 {
 	for (uint32_t i = 0; i < s->c.nodes; i++)
 		settle_one(&s->nodes[i], all, reduced, now);
+	fail_all(s);
 	/* the next step overwrites the records of this one */
-	for (uint32_t i = 0; i < s->c.nodes; i++)
+	for (uint32_t i = 0; i < s->c.nodes; i++) {
+		save(&s->nodes[i]);
 		resume(&s->nodes[i], now);
+	}
 }

@@ -2,12 +2,14 @@
 #include "loader/sim/simulate.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/units.h"
 #include "common/util.h"
 #include "loader/dataset/mount.h"
 #include "loader/sim/sim_ahead.h"
+#include "loader/sim/sim_mounts.h"
 #include "loader/train/session_open.h"
 
 /* --- options -------------------------------------------------------------- */
@@ -18,41 +20,151 @@ static int only_with(const struct train_options *o, struct err *err)
 			   : o->fs_config      ? "--fs-config"
 			   : o->caches	       ? "--caches"
 			   : o->shared_storage ? "--shared-storage"
+			   : o->approximate    ? "--approximate"
+			   : o->mtbf	       ? "--mtbf"
+			   : o->restart	       ? "--restart"
 					       : NULL;
 
 	return what ? err_set(err, -EINVAL, "%s needs --simulate", what) : 0;
 }
 
-/* What a simulation has no model of. */
-static const char *unknown(const struct train_options *o)
+/* What a simulation has no model of: any value but 0, or the word `is`. Without
+ * it, the value is 0, or `instead`. */
+static const struct unknown {
+	const char *option;
+	enum conf_type type;
+	size_t offset;
+	const char *is, *instead;
+} unknown[] = {
+#define UNKNOWN(option, type, member) \
+	option, type, offsetof(struct train_options, member)
+	{ UNKNOWN("--gpu-server", CONF_STRING, gpu_server) },
+	{ UNKNOWN("--coordinate", CONF_STRING, coordinate) },
+	{ UNKNOWN("--mpi on", CONF_STRING, mpi), "on", "auto" },
+	{ UNKNOWN("--resume", CONF_BOOL, resume) },
+	{ UNKNOWN("--analyze", CONF_BOOL, analyze) },
+	{ UNKNOWN("--control", CONF_STRING, control) },
+	{ UNKNOWN("--stages", CONF_STRING, stages) },
+	{ UNKNOWN("--trace", CONF_STRING, trace) },
+	{ UNKNOWN("--steps", CONF_STRING, steps) },
+	{ UNKNOWN("--dump-samples", CONF_STRING, dump_samples) },
+	{ UNKNOWN("--sort-extents", CONF_BOOL, sort_extents) },
+	{ UNKNOWN("--direct", CONF_BOOL, direct) },
+	{ UNKNOWN("--pin inline", CONF_STRING, pin_mode), "inline", "on" },
+#undef UNKNOWN
+};
+
+static bool is_given(const struct train_options *o, const struct unknown *u)
 {
-	return o->gpu_server			 ? "--gpu-server"
-	       : o->coordinate			 ? "--coordinate"
-	       : o->mpi && !strcmp(o->mpi, "on") ? "--mpi on"
-	       : o->world_size > 1		 ? "--world-size"
-	       : o->checkpoint_every		 ? "--checkpoint-every"
-	       : o->resume			 ? "--resume"
-	       : o->analyze			 ? "--analyze"
-	       : o->control			 ? "--control"
-	       : o->stages			 ? "--stages"
-	       : o->trace			 ? "--trace"
-	       : o->steps			 ? "--steps"
-	       : o->dump_samples		 ? "--dump-samples"
-	       : o->sort_extents		 ? "--sort-extents"
-	       : o->direct			 ? "--direct"
-	       : !strcmp(o->pin_mode, "inline")	 ? "--pin inline"
-						 : NULL;
+	const void *at = (const char *)o + u->offset;
+	const char *text;
+
+	if (u->type == CONF_BOOL)
+		return *(const bool *)at;
+	if (u->type == CONF_UINT)
+		return *(const uint64_t *)at > 0;
+	text = *(char *const *)at;
+	return text && (!u->is || !strcmp(text, u->is));
 }
 
-int simulate_options(struct train_options *o, struct err *err)
+static int set_text(char **at, const char *text)
 {
-	const char *what = unknown(o);
+	free(*at);
+	*at = text ? strdup(text) : NULL;
+	return text && !*at ? -ENOMEM : 0;
+}
+
+static int leave_out(struct train_options *o, const struct unknown *u,
+		     json_t *left_out)
+{
+	void *at = (char *)o + u->offset;
+
+	json_array_append_new(left_out, json_string(u->option));
+	if (u->type == CONF_BOOL)
+		*(bool *)at = false;
+	else if (u->type == CONF_UINT)
+		*(uint64_t *)at = 0;
+	else
+		return set_text(at, u->instead);
+	return 0;
+}
+
+/* Transforms that really run take no time; what they make has its size. */
+static int leave_out_prep(struct train_options *o, json_t *left_out,
+			  struct err *err)
+{
+	struct plugin_choice choice = { 0 };
+	int r = plugin_choose(prep_table, "prep", o->prep, &choice, err);
+	const struct prep_ops *prep =
+		r == 0 ? container_of(choice.plugin, const struct prep_ops,
+				      plugin)
+		       : NULL;
+	bool real = prep && prep->run && !prep->cost;
+	bool images = real && !prep->int64_rows;
+
+	plugin_choice_fini(&choice);
+	if (!real)
+		return r;
+	json_array_append_new(left_out, json_sprintf("--prep %s", o->prep));
+	r = set_text(&o->prep, images ? "emulated" : "none");
+	if (r == 0 && images)
+		r = set_text(&o->prep_time, "0s");
+	return r;
+}
+
+/* The other ranks are jobs of their own: here they are nodes. */
+static void simulate_ranks(struct train_options *o, json_t *left_out)
+{
+	if (o->world_size <= 1)
+		return;
+	json_array_append_new(left_out, json_string("--world-size"));
+	o->nodes = o->world_size;
+	o->rank = 0;
+}
+
+/* Resuming and commands have options of their own. */
+static int approximate(struct train_options *o, json_t *left_out,
+		       struct err *err)
+{
+	int r = leave_out_prep(o, left_out, err);
+
+	simulate_ranks(o, left_out);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(unknown); i++)
+		if (is_given(o, &unknown[i]))
+			r = leave_out(o, &unknown[i], left_out);
+	o->resume_step = -1;
+	return r == 0 ? set_text(&o->turns, NULL) : r;
+}
+
+static int check_options(const struct train_options *o, struct err *err)
+{
+	if (o->world_size > 1)
+		return err_set(err, -EINVAL,
+			       "--world-size: not with --simulate; --nodes is "
+			       "the number of simulated nodes");
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++)
+		if (is_given(o, &unknown[i]))
+			return err_set(err, -EINVAL, "%s: not with --simulate",
+				       unknown[i].option);
+	if (o->mtbf && o->inference)
+		return err_set(err, -EINVAL, "--mtbf: not with --inference");
+	return 0;
+}
+
+int simulate_options(struct train_options *o, json_t *left_out, struct err *err)
+{
 	enum sim_caches word;
+	int r;
 
 	if (!o->simulate)
 		return only_with(o, err);
-	if (what)
-		return err_set(err, -EINVAL, "%s: not with --simulate", what);
+	r = o->approximate ? approximate(o, left_out, err)
+			   : check_options(o, err);
+	/* checkpoints are on the emulated storage */
+	if (r == 0)
+		r = set_text(&o->checkpoint_dir, NULL);
+	if (r < 0)
+		return err_set(err, r, "%s", strerror(-r));
 	o->world_size = o->nodes;
 	o->together = o->nodes > 1;
 	return o->caches ? sim_caches_parse(o->caches, &word, err) : 0;
@@ -66,8 +178,8 @@ static int check(const struct train_options *o, const struct train_choice *c,
 {
 	if (c->prep->run && !c->prep->cost)
 		return err_set(err, -EINVAL,
-			       "--prep %s: its time is that of real code; a "
-			       "simulation needs --prep emulated or none",
+			       "--prep %s runs real code; a simulation needs "
+			       "--prep emulated or none",
 			       o->prep);
 	return 0;
 }
@@ -82,23 +194,24 @@ static enum sim_caches caches(const struct train_options *o)
 }
 
 /* The settings of the mounts. Call sim_fs_fini, failed or not. */
-static int read_fs(struct sim_fs *ret, const struct train_options *o,
-		   struct err *err)
+static int read_fs(struct fs_config *ret, const struct train_options *o,
+		   json_t *left_out, struct err *err)
 {
 	bool peers = caches(o) == SIM_CACHES_PARTITIONED && o->nodes > 1;
 
-	return sim_fs_read(ret, o->fs_config, &o->fs, peers, err);
+	return sim_fs_read(ret, o->fs_config, &o->fs, peers,
+			   o->approximate ? left_out : NULL, err);
 }
 
 int simulate_check(const struct train_options *o, const struct train_choice *c,
 		   struct err *err)
 {
-	struct sim_fs fs;
+	struct fs_config fs;
 	int r = check(o, c, err);
 
 	if (r < 0)
 		return r;
-	r = read_fs(&fs, o, err);
+	r = read_fs(&fs, o, NULL, err);
 	sim_fs_fini(&fs);
 	return r;
 }
@@ -178,6 +291,21 @@ static int find_holders(struct simulate *m, struct err *err)
 	return err_set(err, -ENOMEM, "out of memory");
 }
 
+/* As loader/train/session.c announces to a real mount. */
+static int weigh(struct simulate *m, struct err *err)
+{
+	const struct session *s = m->session;
+	_cleanup_free_ float *weight = NULL;
+	int r = 0;
+
+	if (m->mounts && !m->data.shard)
+		r = schedule_weights(&s->schedule, &weight, err);
+	if (r == 0 && weight &&
+	    sim_mounts_weigh(m->mounts, m->data.file, weight, m->data.n) < 0)
+		r = err_set(err, -ENOMEM, "out of memory");
+	return r;
+}
+
 /* Do the gradients pass the card of the caches? As loader/nodes/card.h asks a
  * mount. */
 static bool share_cards(const struct simulate *m)
@@ -206,6 +334,30 @@ static int open_sync(struct simulate *m, struct err *err)
 		       : 0;
 }
 
+/* As resume_start. */
+static struct sim_save_config save_config(struct simulate *m)
+{
+	struct session *s = m->session;
+	struct resume *r = &s->resume;
+	struct checkpoint_config c = resume_config(r, &s->gpu, s->model);
+
+	if (s->options.checkpoint_every)
+		r->simulated = &m->saved;
+	return (struct sim_save_config){
+		.every = s->options.checkpoint_every,
+		.state_bytes = r->state_bytes,
+		.visited_bytes = c.visited_bytes,
+		.file_bytes = CHECKPOINT_HEAD + c.visited_bytes + c.state_bytes,
+		.copy_ns = c.copy_ns,
+		.keep = c.keep,
+		.async = c.async,
+		.stalls = &r->stalls,
+		.saved = &m->saved,
+		.mtbf_ns = s->options.mtbf,
+		.restart_ns = s->options.restart,
+	};
+}
+
 static int open_sim(struct simulate *m, struct err *err)
 {
 	struct session *s = m->session;
@@ -220,6 +372,7 @@ static int open_sim(struct simulate *m, struct err *err)
 						      : m->data.file };
 	size_t n = s->options.nodes;
 
+	c.save = save_config(m);
 	m->pipeline = session_pipeline(s);
 	m->account = calloc(n, sizeof(*m->account));
 	m->total = calloc(n, sizeof(*m->total));
@@ -238,14 +391,13 @@ int simulate_open(struct simulate *m, struct session *s, struct err *err)
 
 	m->session = s;
 	if (r == 0)
-		r = read_fs(&m->fs, o, err);
-	if (r == 0 && s->choice.engine->next) {
+		r = read_fs(&m->fs, o, m->left_out, err);
+	if (r == 0 && s->choice.engine->next)
 		r = open_data(m, err);
-		if (r == 0)
-			r = open_mounts(m, err);
-		if (r == 0)
-			r = find_holders(m, err);
-	}
+	if (r == 0 && (s->choice.engine->next || o->checkpoint_every))
+		r = open_mounts(m, err);
+	if (r == 0 && s->choice.engine->next)
+		r = find_holders(m, err);
 	if (r == 0)
 		r = session_open(s, err);
 	if (r < 0)
@@ -253,7 +405,9 @@ int simulate_open(struct simulate *m, struct session *s, struct err *err)
 	comm_alone(&m->comm);
 	m->comm.size = (uint32_t)o->nodes;
 	s->comm = &m->comm;
-	r = open_sync(m, err);
+	r = weigh(m, err);
+	if (r == 0)
+		r = open_sync(m, err);
 	return r == 0 ? open_sim(m, err) : r;
 }
 
@@ -264,6 +418,7 @@ void simulate_close(struct simulate *m)
 	sim_data_close(&m->data);
 	sim_fs_fini(&m->fs);
 	json_decref(m->epochs);
+	json_decref(m->left_out);
 	free(m->account);
 	free(m->total);
 	free(m->warm);
@@ -287,7 +442,7 @@ static int add_up(struct simulate *m, struct err *err)
 		if (m->mounts)
 			own = sim_mounts_take_counts(m->mounts, i);
 		sim_counts_add(&counts, &own);
-		a->on_mount = m->mounts != NULL;
+		a->on_mount = s->choice.engine->next != NULL;
 		a->hits = own.hits;
 		a->misses = own.misses;
 		account_merge(&m->total[i], a);
@@ -335,8 +490,8 @@ static int announce_rest(struct simulate *m, struct err *err)
 
 	if (!most) {
 		session_tell(s, LOG_LEVEL_WARN,
-			     "the mounts fetch nothing ahead: an epoch has "
-			     "more accesses than a mount takes");
+			     "no prefetching: an epoch has more accesses than "
+			     "a mount accepts");
 		m->announced = UINT64_MAX;
 		return 0;
 	}
@@ -373,11 +528,14 @@ int simulate_epoch(struct simulate *m, struct err *err)
 	if (r == 0)
 		r = sim_epoch(m->sim, p->epoch, samples, m->now_ns, m->account,
 			      &m->now_ns, err);
-	if (r == 0)
-		r = add_up(m, err);
 	p->step += (samples + batch - 1) / batch;
 	p->epoch++;
-	return r;
+	if (r == 0 && !session_more(s))
+		s->resume.tail_ns = sim_drain(m->sim, m->now_ns) - m->now_ns;
+	if (s->options.checkpoint_every)
+		s->resume.last_step =
+			p->step - p->step % s->options.checkpoint_every;
+	return r == 0 ? add_up(m, err) : r;
 }
 
 /* --- the report ----------------------------------------------------------- */
@@ -437,13 +595,29 @@ static json_t *mounts_json(struct simulate *m)
 	return j;
 }
 
+static void tell_left_out(const struct simulate *m)
+{
+	json_t *what;
+	size_t i;
+
+	json_array_foreach (m->left_out, i, what)
+		session_tell(m->session, LOG_LEVEL_WARN, "left out: %s",
+			     json_string_value(what));
+}
+
 int simulate_report(struct simulate *m, struct err *err)
 {
 	struct report *r = &m->session->report;
 
+	tell_left_out(m);
 	join(&r->total, m->total, m->comm.size);
 	join(&r->warm, m->warm, m->comm.size);
 	r->simulated = mounts_json(m);
+	if (r->simulated && m->session->options.mtbf)
+		json_object_set_new(r->simulated, "failures",
+				    sim_failures(m->sim));
+	if (r->simulated && json_array_size(m->left_out))
+		json_object_set(r->simulated, "left_out", m->left_out);
 	if (m->comm.size > 1)
 		r->nodes = nodes_json(m);
 	return r->simulated ? 0 : err_set(err, -ENOMEM, "out of memory");

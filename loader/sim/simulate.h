@@ -3,7 +3,8 @@
  * gpemu-train --simulate: a session whose epochs are computed (sim.h), from its
  * options to the report.
  *
- *	simulate_options(&s->options, err);
+ *	m->left_out = json_array();
+ *	simulate_options(&s->options, m->left_out, err);
  *	train_options_resolve(&s->options, &s->choice, err);
  *	simulate_open(&m, s, err);
  *	while (session_more(s))
@@ -26,20 +27,24 @@ struct simulate {
 	struct session *session;
 	struct comm comm; /* says how many nodes there are */
 	struct pipeline_config pipeline;
-	struct sim_fs fs;
+	struct fs_config fs;
 	struct sim_data data;
 	struct sim_mounts *mounts;
 	uint64_t announced; /* epochs below: to the mounts; 0: none */
 	struct sim *sim;
+	struct resume_simulated saved;
 	uint64_t now_ns;
 	struct account *account, *total, *warm; /* of each node */
 	struct sim_counts counts;		/* of all epochs */
 	json_t *epochs;				/* counts of each epoch */
+	json_t *left_out; /* what no simulation knows; or NULL */
 };
 
-/* -EINVAL: an option has no meaning without, or with, --simulate. Sets those
- * that follow from the number of nodes. */
-int simulate_options(struct train_options *o, struct err *err);
+/* -EINVAL: an option has no meaning without, or with, --simulate; with
+ * --approximate it is left out instead, and appended to the array `left_out`.
+ * Sets those that follow from the number of nodes. */
+int simulate_options(struct train_options *o, json_t *left_out,
+		     struct err *err);
 /* -EINVAL: a choice, or an option of gpemu-fs, that no simulation knows. Opens
  * nothing but --fs-config. */
 int simulate_check(const struct train_options *o, const struct train_choice *c,

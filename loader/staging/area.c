@@ -85,7 +85,7 @@ static int check_same(const struct area *a, const struct area_config *c,
 	json_t *value;
 
 	if (!theirs)
-		return err_set(err, -EPROTO, "%s: the shared area is damaged",
+		return err_set(err, -EPROTO, "%s: the staging area is damaged",
 			       c->name);
 	json_object_foreach ((json_t *)c->same, key, value) {
 		const json_t *other = json_object_get(theirs, key);
@@ -96,8 +96,8 @@ static int check_same(const struct area *a, const struct area_config *c,
 		x = other ? json_dumps(other, JSON_ENCODE_ANY) : NULL;
 		y = json_dumps(value, JSON_ENCODE_ANY);
 		return err_set(err, -EINVAL,
-			       "jobs that share their batches need the same "
-			       "%s: those of %s have %s, and this one has %s",
+			       "jobs that share batches need the same %s: "
+			       "those of %s have %s; this one has %s",
 			       key, c->name, x ? x : "none", y ? y : "another");
 	}
 	return 0;
@@ -122,8 +122,8 @@ static int check(const struct area *a, const struct area_config *c,
 	r = check_same(a, c, err);
 	if (r == 0 && c->largest > PLAN_GET(a->plan->bytes))
 		r = err_set(err, -EINVAL,
-			    "%s: a batch of this job is larger than the shared "
-			    "area, %" PRIu64 " bytes",
+			    "%s: a batch of this job is larger than the "
+			    "staging area, %" PRIu64 " bytes",
 			    c->name, PLAN_GET(a->plan->bytes));
 	return r;
 }
@@ -223,7 +223,7 @@ int area_join(const struct area_config *c, struct area *ret, struct err *err)
 	if (c->largest > c->bytes)
 		return err_set(err, -EINVAL,
 			       "%s: the largest batch has %" PRIu64 " bytes, "
-			       "and the shared area %" PRIu64
+			       "and the staging area %" PRIu64
 			       ": a larger size=, or a smaller --batch, is "
 			       "required",
 			       c->name, c->largest, c->bytes);
@@ -275,8 +275,8 @@ int area_no_memory(const struct area *a, int r, struct err *err)
 	if (r >= 0)
 		r = -EPROTO;
 	return err_set(err, r,
-		       "no memory for the area that the jobs share, %s: %s; a "
-		       "smaller size= may do",
+		       "no memory for the staging area, %s: %s; try a smaller "
+		       "size=",
 		       units_exact_size(PLAN_GET(a->plan->bytes), text),
 		       strerror(-r));
 }
@@ -295,7 +295,7 @@ int area_map(struct area *a, struct err *err)
 	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, a->file.fd,
 		 HEAD_BYTES);
 	if (p == MAP_FAILED)
-		return err_set(err, -errno, "cannot map the shared area: %s",
+		return err_set(err, -errno, "cannot map the staging area: %s",
 			       strerror(errno));
 	a->ring = p;
 	a->ring_bytes = bytes;

@@ -50,9 +50,9 @@ static int check_owner(int fd, const char *path, struct err *err)
 			path, (unsigned)st.st_uid);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return err_set(err, -EACCES,
-			       "%s: other users may write there; take that "
-			       "right away (chmod go-w), or set "
-			       "XDG_RUNTIME_DIR to a folder of your own",
+			       "%s: other users may write there; run chmod "
+			       "go-w, or set XDG_RUNTIME_DIR to a folder of "
+			       "your own",
 			       path);
 	return 0;
 }
@@ -90,9 +90,8 @@ int area_name_check(const char *name, struct err *err)
 	if (n && n <= AREA_NAME && strspn(name, chars) == n)
 		return 0;
 	return err_set(err, -EINVAL,
-		       "'%s' is no name for jobs that share their batches: "
-		       "give NAME:jobs=N, where NAME has 1 to %d letters, "
-		       "digits, '-', '_' and '.'",
+		       "'%s' is not a valid name: give NAME:jobs=N, where NAME "
+		       "has 1 to %d letters, digits, '-', '_' and '.'",
 		       name, AREA_NAME);
 }
 

@@ -277,7 +277,7 @@ int staging_begin(struct staging *s, struct err *err)
 		r = area_map(&s->area, err);
 	if (r == 0)
 		r = watch_others(s, err);
-	return r == -EPROTO ? err_set(err, r, "%s: the shared area is damaged",
+	return r == -EPROTO ? err_set(err, r, "%s: the staging area is damaged",
 				      s->name)
 			    : r;
 }

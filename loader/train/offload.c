@@ -198,13 +198,13 @@ int offload_taken(struct offload *o, struct intake *i, const struct delivery *d,
 static const char *why(const struct offload *o)
 {
 	if (o->phase != OFFLOAD_SETTLED)
-		return "the run ended before all was measured";
+		return "the run ended before the measurement";
 	if (!o->measured)
 		return "as given";
 	if (o->part == 0)
-		return "the GPU hardly waits for what is prepared here";
+		return "the GPU hardly waits for batches prepared here";
 	return o->decision.lower < o->decision.upper
-		       ? "the service can give the GPU what is missing here"
+		       ? "the service can make up for what is missing here"
 		       : "the GPU is faster than this process and the service "
 			 "together";
 }

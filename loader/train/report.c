@@ -13,6 +13,8 @@
 #include "emu/profile/variant.h"
 #include "loader/account/rig.h"
 #include "loader/options/train_data.h"
+#include "loader/options/train_table.h"
+#include "store/bucket.h"
 
 static json_t *command_json(const struct report *r)
 {
@@ -291,7 +293,7 @@ json_t *report_json(const struct report *r)
 		"{s:{s:s, s:s}, s:s*, s:o, s:o, s:o, s:I, s:f, s:o, s:o, s:o, "
 		"s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, "
-		"s:o, s:o?, s:O*, s:O*, s:o*, s:o*, s:b}",
+		"s:o, s:o?, s:O*, s:O*, s:o*, s:o*, s:o*, s:b}",
 		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION, "kind",
 		r->simulated ? "SIMULATED" : NULL, "command", command_json(r),
 		"config", conf_json(train_fields, o), "plugins",
@@ -313,8 +315,9 @@ json_t *report_json(const struct report *r)
 		"sharing", device_json(r->device), "coordination",
 		coordination_json(r), "nodes", r->nodes, "service", r->service,
 		"offload", r->offload ? offload_json(r->offload) : NULL,
-		"bad_samples", report_bad_samples(r), "interrupted",
-		r->interrupted);
+		"bad_samples", report_bad_samples(r), "store",
+		r->data->bucket ? bucket_stats(r->data->bucket) : NULL,
+		"interrupted", r->interrupted);
 }
 
 static double seconds(uint64_t ns)
@@ -333,16 +336,17 @@ static double mean_percent(const struct account *a, uint64_t ns)
 	return percent(account_mean(a, ns), a->elapsed_ns);
 }
 
-/* Fewer steps, of which AU leaves out the first, say nothing about a share.
- * Arbitrary: the record has the number all the same. */
-enum { AU_STEPS = 4 };
+/* Fewer counted steps say nothing about a share; AU leaves out the first of
+ * each epoch. Arbitrary: the record has the number all the same. */
+enum { AU_STEPS = 3 };
 
-static void row(const struct account *a, const char *name, FILE *f)
+static void row(const struct account *a, size_t n_epochs, const char *name,
+		FILE *f)
 {
 	char au[16] = "-", hits[16] = "-";
 	double s = seconds(a->elapsed_ns);
 
-	if (account_au(a) >= 0 && a->steps >= AU_STEPS)
+	if (account_au(a) >= 0 && a->steps >= n_epochs + AU_STEPS)
 		snprintf(au, sizeof(au), "%.1f", 100 * account_au(a));
 	if (a->on_mount && a->hits + a->misses)
 		snprintf(hits, sizeof(hits), "%.1f",
@@ -359,24 +363,37 @@ static void row(const struct account *a, const char *name, FILE *f)
 		mean_percent(a, a->transfer_stall_ns), hits);
 }
 
+static void slow_reads(const struct account *a, double wait, double share,
+		       FILE *f)
+{
+	bool all_hits = a->on_mount && a->hits && !a->misses;
+	/* no cache, or nothing that was read twice */
+	bool no_hits = a->on_mount && !a->hits && a->misses;
+
+	fprintf(f,
+		"Bottleneck: %s. The GPU waited %.0f %% of the time, %.0f %% "
+		"for reads (p50 %.3g ms, p99 %.3g ms); %s more preprocessing "
+		"cores would not.\n",
+		all_hits ? "the path of reads, not storage" : "storage", wait,
+		share, hist_quantile(&a->work.read, .5) / 1e6,
+		hist_quantile(&a->work.read, .99) / 1e6,
+		all_hits  ? "all of them were cache hits: more reads at a "
+			    "time may help, faster storage and"
+		: no_hits ? "none of them was a cache hit: faster storage, "
+			    "or a cache for samples that are read again, "
+			    "would help,"
+			  : "faster storage or a larger cache would help,");
+}
+
 /* Reports the longest stall before a step. */
 static void slow_batches(const struct report *r, const struct account *a,
 			 uint64_t most, FILE *f)
 {
-	bool all_hits = a->on_mount && a->hits && !a->misses;
 	double wait = mean_percent(a, a->data_wait_ns);
 	double share = mean_percent(a, most);
 
 	if (most == a->fetch_stall_ns)
-		fprintf(f,
-			"Bottleneck: storage. The GPU waited %.0f %% of the "
-			"time, %.0f %% for reads (p50 %.3g ms, p99 %.3g ms); "
-			"%s would help, more preprocessing cores would not.\n",
-			wait, share, hist_quantile(&a->work.read, .5) / 1e6,
-			hist_quantile(&a->work.read, .99) / 1e6,
-			all_hits ? "all of them were cache hits: more reads "
-				   "at a time"
-				 : "faster storage or a larger cache");
+		slow_reads(a, wait, share, f);
 	else if (most == a->prep_stall_ns)
 		fprintf(f,
 			"Bottleneck: preprocessing. The GPU waited %.0f %% of "
@@ -408,6 +425,22 @@ static void slow_batches(const struct report *r, const struct account *a,
 				(double)a->steps);
 }
 
+/* Of the host stalls, what the model's warmup_ms added. Only the first epoch
+ * has it. */
+static uint64_t first_steps(const struct report *r, const struct account *a)
+{
+	const struct conf_list *l = &r->model->warmup_ms;
+	const double *ms = l->items;
+	double sum = 0;
+
+	if (a == &r->warm || r->options->step_time || r->options->inference)
+		return 0;
+	for (size_t i = 0; i < l->n && i < a->steps; i++)
+		sum += ms[i];
+	return MIN((uint64_t)(sum * NS_PER_MS),
+		   account_mean(a, a->host_stall_ns));
+}
+
 /* Reports the longest stall, and what would shorten it. Below 5 % only a faster
  * GPU helps. */
 static void bottleneck(const struct report *r, const struct account *a, FILE *f)
@@ -416,6 +449,7 @@ static void bottleneck(const struct report *r, const struct account *a, FILE *f)
 	uint64_t most = MAX(MAX(a->fetch_stall_ns, a->prep_stall_ns),
 			    MAX(a->pin_stall_ns, a->transfer_stall_ns));
 	double stall = percent(a->checkpoint_stall_ns, a->elapsed_ns);
+	uint64_t first = first_steps(r, a);
 
 	if (stall >= 5 && stall > mean_percent(a, MAX(most, between)))
 		fprintf(f,
@@ -435,6 +469,13 @@ static void bottleneck(const struct report *r, const struct account *a, FILE *f)
 			"would not.\n",
 			mean_percent(a, a->allreduce_ns),
 			mean_percent(a, a->barrier_wait_ns));
+	else if (first > account_mean(a, MAX(a->host_stall_ns / 2, most)) &&
+		 percent(first, a->elapsed_ns) >= 5)
+		fprintf(f,
+			"Bottleneck: the first steps of the job. That they "
+			"take longer than later ones is %.0f %% of the time; "
+			"run more epochs to see what limits those.\n",
+			percent(first, a->elapsed_ns));
 	else if (a->host_stall_ns > most &&
 		 mean_percent(a, a->host_stall_ns) >= 5)
 		fprintf(f,
@@ -455,6 +496,32 @@ static void bottleneck(const struct report *r, const struct account *a, FILE *f)
 			mean_percent(a, a->data_wait_ns));
 	else
 		slow_batches(r, a, most, f);
+}
+
+/* Of a simulation with --mtbf; true: they cost more than all else but
+ * computing.
+ */
+static bool failures(const struct report *r, FILE *f)
+{
+	const struct account *a = &r->total;
+	const json_t *j = json_object_get(r->simulated, "failures");
+	json_int_t n = json_integer_value(json_object_get(j, "n"));
+	double delay = json_real_value(json_object_get(j, "delay_s"));
+	double share = 100 * delay / seconds(a->elapsed_ns);
+	double computed = mean_percent(a, a->compute_ns);
+	bool most = share >= 5 && share > (100 - computed) / 2;
+
+	if (!n)
+		return false;
+	fprintf(f, "Failures: %lld, which delay the run by %.4g s.\n",
+		(long long)n, delay);
+	if (most)
+		fprintf(f,
+			"Bottleneck: failures. They took %.0f %% of the time; "
+			"another interval of checkpoints (--checkpoint-every) "
+			"or a shorter restart would help.\n",
+			share);
+	return most;
 }
 
 /* Judges the epochs that follow the first, which fills caches; what the first
@@ -578,7 +645,8 @@ static void resumed(const struct report *r, FILE *f)
 	if (r->options->world_size > 1)
 		fprintf(f, ", of which all %llu ranks have a checkpoint",
 			(unsigned long long)r->options->world_size);
-	fputs(".\n", f);
+	fprintf(f, ". It was read in %.3g s.\n",
+		json_real_value(json_object_get(from, "read_s")));
 }
 
 /* Of this process, or of each node, which has its own CPUs and ceiling. */
@@ -621,7 +689,7 @@ void report_summary(const struct report *r, FILE *f)
 		      f);
 	fprintf(f,
 		"%s on %s, batch %llu, --loader %s --prep %s: of the time, "
-		"in percent\n",
+		"in percent; AU without the first step of an epoch\n",
 		r->model->name, r->gpu->name,
 		(unsigned long long)r->options->batch, r->options->loader,
 		r->options->prep);
@@ -631,21 +699,22 @@ void report_summary(const struct report *r, FILE *f)
 	for (size_t i = 0; i < r->n_epochs; i++) {
 		snprintf(name, sizeof(name), "%llu",
 			 (unsigned long long)r->epoch[i]->epoch);
-		row(r->epoch[i], name, f);
+		row(r->epoch[i], 1, name, f);
 	}
 	if (r->n_epochs > 2)
-		row(&r->warm, "warm", f);
+		row(&r->warm, r->n_epochs - 1, "warm", f);
 	if (r->n_epochs > 1)
-		row(&r->total, "all", f);
+		row(&r->total, r->n_epochs, "all", f);
 	between_gpus(r, f);
 	between_nodes(r, f);
 	train_prep_summary(r->prep, r->options, &r->total, f);
 	device_summary(r->device, r->total.elapsed_ns, f);
+	resume_print(r->resume, f);
 	coordination_summary(r, f);
 	offload_service_summary(r->service, f);
 	if (r->offload && r->options->offload)
 		offload_summary(r->offload, f);
-	if (r->total.steps)
+	if (r->total.steps && !failures(r, f))
 		judge(r, f);
 	if (unstated(r, notice))
 		fprintf(f, "WARN %s.\n", notice);

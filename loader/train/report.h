@@ -8,6 +8,7 @@
 
 #include "loader/account/account.h"
 #include "loader/account/analyze.h"
+#include "loader/dataset/format_open.h"
 #include "loader/dataset/mount.h"
 #include "loader/train/bad_samples.h"
 #include "loader/nodes/sync.h"

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "loader/dataset/mount.h"
 #include "loader/options/train_model.h"
 #include "loader/options/train_node.h"
 
@@ -87,8 +89,8 @@ static int check_same_run(const char *name, const json_t *theirs, json_t *ours,
 		a = json_dumps(other, JSON_ENCODE_ANY);
 		b = json_dumps(value, JSON_ENCODE_ANY);
 		return err_set(err, -EINVAL,
-			       "%s was written by a run with %s %s, and this "
-			       "one has %s",
+			       "%s was written by a run with %s %s; this one "
+			       "has %s",
 			       name, key, a ? a : "unknown", b ? b : "another");
 	}
 	return 0;
@@ -119,7 +121,8 @@ static int go_on_from(struct resume *r, uint64_t step, const char *name,
 	int e;
 
 	checkpoint_name(step, file);
-	e = checkpoint_read(r->dirfd, file, &head, &p, &visited);
+	e = checkpoint_read(r->dirfd, file, r->o->checkpoint_scale, &head, &p,
+			    &visited);
 	if (e < 0)
 		return e;
 	wall = tick_wall() - wall;
@@ -135,14 +138,16 @@ static int go_on_from(struct resume *r, uint64_t step, const char *name,
 		memcpy(r->visited.bits, visited, r->visited.n_bytes);
 	p.run = r->point.run;
 	r->point = p;
-	r->from = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f}", "checkpoint",
-			    name, "step", (json_int_t)p.step, "epoch",
-			    (json_int_t)p.epoch, "epoch_step",
+	r->from = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f}",
+			    "checkpoint", name, "step", (json_int_t)p.step,
+			    "epoch", (json_int_t)p.epoch, "epoch_step",
 			    (json_int_t)p.epoch_step, "ranks",
 			    (json_int_t)r->o->world_size, "bytes",
 			    (json_int_t)(sizeof(head) + head.visited_bytes +
 					 head.state_bytes),
-			    "read_wall_seconds", (double)wall / NS_PER_S);
+			    "read_wall_seconds", (double)wall / NS_PER_S,
+			    "read_s",
+			    (double)wall / NS_PER_S / r->o->time_scale);
 	return r->from ? 0 : -ENOMEM;
 }
 
@@ -177,7 +182,9 @@ static int check_rank(const struct resume *r, uint64_t rank, uint64_t step,
 
 	checkpoint_name(step, file);
 	full_name(r, rank, step, name);
-	e = fd < 0 ? fd : checkpoint_read(fd, file, &head, &p, &visited);
+	e = fd < 0 ? fd
+		   : checkpoint_read(fd, file, r->o->checkpoint_scale, &head,
+				     &p, &visited);
 	theirs = p.run;
 	if (e == 0 && json_object_set_new(run, "--rank",
 					  json_integer((json_int_t)rank)) < 0)
@@ -246,7 +253,7 @@ static int take_newest(struct resume *r, struct err *err)
 		err_set(&r->notice, 0, "%s/%s; an older checkpoint is used",
 			r->o->checkpoint_dir, why.text);
 	}
-	return e < 0 ? err_set(err, e, "every checkpoint is damaged") : 0;
+	return e < 0 ? err_set(err, e, "all checkpoints are damaged") : 0;
 }
 
 /* Take the checkpoint that other ranks or the user chose. */
@@ -329,7 +336,12 @@ static int open_dir(struct resume *r, struct err *err)
 {
 	const struct train_options *o = r->o;
 	const char *dir = o->checkpoint_dir;
+	struct stat st;
 
+	/* it would lead to a folder of one's own, where files are removed */
+	if (lstat(dir, &st) == 0 && S_ISLNK(st.st_mode) &&
+	    !util_follows(st.st_uid))
+		return err_set(err, -EACCES, "%s: another user's link", dir);
 	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "%s: %s", dir, strerror(errno));
 	if (has_ranks(r))
@@ -343,6 +355,34 @@ static int open_dir(struct resume *r, struct err *err)
 			       "%s: another run has its checkpoints there",
 			       dir);
 	return ranks_check_none(r->dirfd, dir, err);
+}
+
+/* A part of the state takes the time of the whole only where the storage takes
+ * each byte for several, or really writes while fewer seconds count for more.
+ */
+static int check_scale(const struct train_options *o, struct err *err)
+{
+	struct mount m;
+	json_auto_t *stats = NULL;
+	double scale = o->checkpoint_scale, theirs = 1;
+
+	mount_find(o->checkpoint_dir, &m);
+	stats = mount_stats(&m);
+	mount_fini(&m);
+	if (stats)
+		theirs = json_real_value(
+			json_object_get(stats, "writable_scale"));
+	if (stats ? scale == theirs : scale == 1 || scale == o->time_scale)
+		return 0;
+	return stats ? err_set(err, -EINVAL,
+			       "--checkpoint-scale %g, but the mount of %s has "
+			       "--writable-scale %g; give both the same",
+			       scale, o->checkpoint_dir, theirs)
+		     : err_set(err, -EINVAL,
+			       "--checkpoint-scale %g: %s is no mount of "
+			       "gpemu-fs, so a write takes its real time; give "
+			       "--time-scale %g as well",
+			       scale, o->checkpoint_dir, scale);
 }
 
 void resume_init(struct resume *r)
@@ -370,6 +410,8 @@ int resume_open(struct resume *r, const struct train_options *o,
 		if (!r->point.run)
 			return err_set(err, -ENOMEM, "out of memory");
 		e = open_dir(r, err);
+		if (e == 0)
+			e = check_scale(o, err);
 		r->ranks.first = o->together && o->rank == 0;
 		if (e == 0)
 			e = o->resume ? find_point(r, err)
@@ -406,30 +448,40 @@ int resume_check(const struct train_options *o, const struct gpu_profile *gpu,
 		       gpu->name, model->name);
 }
 
-int resume_start(struct resume *r, struct tick *tick,
-		 const struct gpu_profile *gpu, const struct gpu_model *model,
-		 struct err *err)
+struct checkpoint_config resume_config(struct resume *r,
+				       const struct gpu_profile *gpu,
+				       const struct gpu_model *model)
 {
 	const struct train_options *o = r->o;
 	uint64_t bytes = train_model_state_bytes(o, model);
-	struct checkpoint_config c = {
+
+	r->state_bytes = bytes;
+	return (struct checkpoint_config){
 		.dir = o->checkpoint_dir,
 		.dirfd = r->dirfd,
 		.async = !strcmp(o->checkpoint, "async"),
-		.state_bytes = bytes,
+		.state_bytes =
+			(uint64_t)ceil((double)bytes * o->checkpoint_scale),
+		.scale = o->checkpoint_scale,
 		.visited_bytes = r->visited.n_bytes,
 		.keep = o->checkpoint_keep,
 		.ranks = has_ranks(r) ? &r->ranks : NULL,
-		.tick = tick,
 		.copy_ns = gpu_copy_ns(
 			gpu, model,
 			o->pin ? GPU_COPY_PINNED : GPU_COPY_PAGEABLE, bytes),
 		.seed = o->common.seed,
 		.log_fd = r->visited.log ? fileno(r->visited.log) : -1,
 	};
+}
 
-	r->state_bytes = bytes;
-	if (!o->checkpoint_every)
+int resume_start(struct resume *r, struct tick *tick,
+		 const struct gpu_profile *gpu, const struct gpu_model *model,
+		 struct err *err)
+{
+	struct checkpoint_config c = resume_config(r, gpu, model);
+
+	c.tick = tick;
+	if (!r->o->checkpoint_every)
 		return 0;
 	return checkpoint_new(&c, &r->checkpoint, err);
 }
@@ -498,8 +550,24 @@ int resume_end(struct resume *r, struct tick *tick, struct err *err)
 
 struct checkpoint_stats resume_stats(const struct resume *r)
 {
-	return r->checkpoint ? checkpoint_stats(r->checkpoint)
-			     : (struct checkpoint_stats){ 0 };
+	return r->checkpoint  ? checkpoint_stats(r->checkpoint)
+	       : r->simulated ? r->simulated->stats
+			      : (struct checkpoint_stats){ 0 };
+}
+
+static const struct hist *times(const struct resume *r)
+{
+	return r->checkpoint ? checkpoint_times(r->checkpoint)
+			     : &r->simulated->times;
+}
+
+/* Of the whole state, emulated. */
+static double mib_per_s(const struct resume *r,
+			const struct checkpoint_stats *s)
+{
+	double mib = (double)s->bytes / (double)MIB / r->o->checkpoint_scale;
+
+	return s->write_ns ? mib * NS_PER_S / (double)s->write_ns : 0;
 }
 
 json_t *resume_json(const struct resume *r)
@@ -508,14 +576,33 @@ json_t *resume_json(const struct resume *r)
 	double wall = (double)s.write_wall_ns / NS_PER_S;
 	double mib = (double)s.bytes / (double)MIB;
 
-	if (!r->checkpoint)
+	if (!r->checkpoint && !r->simulated)
 		return json_null();
-	return json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f}",
-			 "mode", r->o->checkpoint, "dir",
-			 json_bytes(r->o->checkpoint_dir), "state_bytes",
-			 (json_int_t)r->state_bytes, "written", (json_int_t)s.n,
-			 "bytes", (json_int_t)s.bytes, "last_step",
-			 (json_int_t)r->last_step, "write_wall_seconds", wall,
-			 "write_mib_per_wall_s", wall > 0 ? mib / wall : 0.,
-			 "tail_s", (double)r->tail_ns / NS_PER_S);
+	return json_pack(
+		"{s:s, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o, "
+		"s:o, s:f, s:f}",
+		"mode", r->o->checkpoint, "dir",
+		r->simulated ? json_null() : json_bytes(r->o->checkpoint_dir),
+		"state_bytes", (json_int_t)r->state_bytes, "written",
+		(json_int_t)s.n, "bytes", (json_int_t)s.bytes, "last_step",
+		(json_int_t)r->last_step, "write_wall_seconds", wall,
+		"write_mib_per_wall_s", wall > 0 ? mib / wall : 0., "tail_s",
+		(double)r->tail_ns / NS_PER_S, "stall_ms",
+		hist_json(&r->stalls, NS_PER_MS), "write_ms",
+		hist_json(times(r), NS_PER_MS), "mib_per_s", mib_per_s(r, &s),
+		"scale", r->o->checkpoint_scale);
+}
+
+void resume_print(const struct resume *r, FILE *f)
+{
+	struct checkpoint_stats s = resume_stats(r);
+
+	if (!s.n)
+		return;
+	fprintf(f,
+		"Checkpoints: %llu of %.4g MiB, each written in %.3g s (%.0f "
+		"MiB/s) and stalling the GPU for %.3g s.\n",
+		(unsigned long long)s.n, (double)r->state_bytes / (double)MIB,
+		hist_mean(times(r)) / NS_PER_S, mib_per_s(r, &s),
+		hist_mean(&r->stalls) / NS_PER_S);
 }

@@ -24,6 +24,12 @@
 #include "loader/options/train_options.h"
 #include "loader/checkpoint/visited.h"
 
+/* What a simulation has written. */
+struct resume_simulated {
+	struct checkpoint_stats stats;
+	struct hist times; /* as checkpoint_times */
+};
+
 struct resume {
 	const struct train_options *o;
 	int dirfd;		       /* folder of the checkpoints; -1: none */
@@ -32,7 +38,10 @@ struct resume {
 	uint64_t steps;		       /* steps of a whole epoch */
 	struct visited visited;
 	struct checkpoint *checkpoint; /* NULL: none written */
+	/* instead; NULL: no simulation */
+	const struct resume_simulated *simulated;
 	uint64_t state_bytes;
+	struct hist stalls; /* emulated: of the GPU, for each checkpoint */
 	uint64_t tail_ns;   /* emulated: wait for the last, at the end */
 	uint64_t last_step; /* step of the last checkpoint; 0: none */
 	bool taken;	    /* a batch whose step is not done */
@@ -69,6 +78,11 @@ json_t *resume_identity(const struct train_options *o,
 int resume_check(const struct train_options *o, const struct gpu_profile *gpu,
 		 const struct gpu_model *model, struct err *err);
 
+/* What the options say of checkpoints; sets `state_bytes`. The tick and the log
+ * are the caller's. */
+struct checkpoint_config resume_config(struct resume *r,
+				       const struct gpu_profile *gpu,
+				       const struct gpu_model *model);
 /* Prepare to write checkpoints, if requested. -ENOMEM. */
 int resume_start(struct resume *r, struct tick *tick,
 		 const struct gpu_profile *gpu, const struct gpu_model *model,
@@ -94,6 +108,8 @@ int resume_end(struct resume *r, struct tick *tick, struct err *err);
 
 /* Checkpoints written so far. */
 struct checkpoint_stats resume_stats(const struct resume *r);
+/* One line of the report; none without checkpoints. */
+void resume_print(const struct resume *r, FILE *f);
 /* The record's `checkpoints`; null if none are requested. */
 json_t *resume_json(const struct resume *r);
 

@@ -10,6 +10,8 @@
 #include "common/util.h"
 #include "emu/node/cores.h"
 #include "loader/nodes/collect.h"
+#include "loader/options/train_resolve.h"
+#include "loader/options/train_table.h"
 #include "loader/train/session_offload.h"
 #include "loader/train/session_open.h"
 #include "loader/train/session_stages.h"
@@ -287,11 +289,28 @@ static int reopen_intake(struct session *s, struct err *err)
 
 /* --- announcing ----------------------------------------------------------- */
 
-/* May the mount fetch ahead? */
-static bool can_announce(const struct session *s)
+/* Does this process read files, of a mount? */
+static bool reads_files(const struct session *s)
 {
 	return s->choice.engine->next && !s->choice.remote &&
-	       !s->data.n_containers && mount_foresees(&s->mount);
+	       !s->data.n_containers && s->mount.dir;
+}
+
+/* To the mount, which samples the order draws more often: at each epoch, as a
+ * file of weights may change. A failure is a notice: its cache then knows
+ * nothing new of it. */
+static void announce_importance(struct session *s)
+{
+	struct err err = { 0 };
+	int r = 0;
+
+	if (s->choice.order->weigh && reads_files(s) && mount_weighs(&s->mount))
+		r = announce_weights(&s->announcer, &err);
+	if (r < 0 && r != -EACCES)
+		session_tell(s, LOG_LEVEL_WARN,
+			     "the mount does not know the weights of the "
+			     "samples: %s",
+			     err.text);
 }
 
 /* To the mount, what this run has yet to read. A failure is a notice: the mount
@@ -311,14 +330,10 @@ static void announce_rest(struct session *s)
 	struct err err = { 0 };
 	int r = -EACCES;
 
-	s->announcer.mount = &s->mount;
-	s->announcer.schedule = &s->schedule;
-	s->announcer.data = &s->data;
-	if (can_announce(s))
+	if (reads_files(s) && mount_foresees(&s->mount))
 		r = announce(&s->announcer, &e, &err);
 	if (r < 0 && r != -EACCES)
-		session_tell(s, LOG_LEVEL_WARN,
-			     "the mount fetches nothing ahead: %s", err.text);
+		session_tell(s, LOG_LEVEL_WARN, "no prefetching: %s", err.text);
 	if (r < 0)
 		s->announcer.until = UINT64_MAX;
 }
@@ -352,6 +367,11 @@ int session_begin(struct session *s, struct err *err)
 	s->cpu_ns = tick_cpu();
 	if (r == 0)
 		r = mount_mark_epoch(&s->mount, err);
+	s->announcer.mount = &s->mount;
+	s->announcer.schedule = &s->schedule;
+	s->announcer.data = &s->data;
+	if (r == 0)
+		announce_importance(s);
 	if (r == 0 && epoch >= s->announcer.until)
 		announce_rest(s);
 	if (r == 0)

@@ -3,7 +3,7 @@
 #ifndef GPEMU_LOADER_TRAIN_SESSION_OFFLOAD_H
 #define GPEMU_LOADER_TRAIN_SESSION_OFFLOAD_H
 
-#include "loader/train/session.h"
+#include "loader/train/session_state.h"
 
 /* In session_start, after the ceiling; `n`: samples of the first epoch.
  * -EINVAL: they are too few to measure; -ENOMEM. */

@@ -11,19 +11,168 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "loader/account/observer.h"
+#include "loader/account/step_log.h"
 #include "loader/dataset/direct.h"
 #include "loader/dataset/extents.h"
-#include "loader/account/step_log.h"
 #include "loader/nodes/agree.h"
-#include "loader/train/session_logs.h"
-#include "loader/train/session_service.h"
-#include "loader/train/session_pin.h"
-#include "loader/train/session_save.h"
-#include "loader/train/session_stages.h"
 #include "loader/options/train_gpu.h"
 #include "loader/options/train_job.h"
 #include "loader/options/train_model.h"
 #include "loader/pipeline/staged.h"
+#include "loader/train/session_state.h"
+#include "loader/train/session_pin.h"
+#include "loader/train/session_stages.h"
+#include "service/decide/pecan.h"
+
+/* --loader service of a training run: what its workers need. */
+
+/* `last`: this process runs it; NULL: it runs none of the transforms. */
+static int add_way(struct session *s, const struct prep_last *last,
+		   uint64_t bytes, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	const struct node_profile *node = &s->node.profile;
+	bool one_job = s->choice.remote->remote->one_job(
+		s->choice.loader_choice.options);
+	json_auto_t *job = train_job_json(o, &s->data, one_job, last);
+	struct session_way *w = &s->way[s->n_ways++];
+
+	w->job = job ? json_dumps(job, JSON_COMPACT) : NULL;
+	if (!w->job)
+		return err_set(err, -ENOMEM, "out of memory");
+	w->split = last ? FASTFLOW_LAST : FASTFLOW_BATCH;
+	w->service = (struct remote_service){
+		.address = o->dispatcher,
+		.key = o->service_key,
+		.job = w->job,
+		.rank = o->rank,
+		.n_samples = s->data.n,
+		.most_bytes = bytes,
+	};
+	if (o->node) {
+		w->service.nic_bytes_per_s = node->nic.gb_per_s * 1e9;
+		w->service.nic_latency_ns = node->nic.latency_ns;
+	}
+	return 0;
+}
+
+/* Would Pecan send samples without their last step? */
+static bool pecan_parts(const struct session *s, size_t before)
+{
+	const double raw = (double)s->data.bytes / (double)MAX(s->data.n, 1);
+	const struct pecan_transform last = {
+		.size = (double)s->prep.sample_bytes /
+			MAX(before ? (double)before : raw, 1),
+		.commutes = true,
+	};
+	struct pecan_plan plan;
+
+	return pecan_plan(&last, 1, &plan) == 0 && plan.n_remote == 0;
+}
+
+/* The one way without the last step, or both. */
+static int add_ways(struct session *s, uint64_t bytes, struct err *err)
+{
+	const struct prep_last *last = s->choice.prep->last;
+	enum last_step where = s->choice.last_step;
+	size_t before;
+	int r = 0;
+
+	last->bytes(&s->prep.config, &before);
+	if (where == LAST_PECAN)
+		where = pecan_parts(s, before) ? LAST_HERE : LAST_THERE;
+	if (where != LAST_HERE)
+		r = add_way(s, NULL, bytes, err);
+	if (r < 0 || where == LAST_THERE)
+		return r;
+	r = session_batch_bytes(s, before, &bytes, err);
+	return r < 0 ? r : add_way(s, last, bytes, err);
+}
+
+/* In session_open, when the dataset is known: the ways in which they may make
+ * batches. -ENOMEM. */
+static int session_open_service(struct session *s, struct err *err)
+{
+	uint64_t bytes;
+	int r = session_largest_batch(s, &bytes, err);
+
+	if (r < 0)
+		return r;
+	return s->choice.last_step == LAST_THERE ? add_way(s, NULL, bytes, err)
+						 : add_ways(s, bytes, err);
+}
+
+/* The training loop's observer that tracks progress (resume.h) and saves it: a
+ * checkpoint is written while the GPUs stand still. */
+
+/* Its ctx is the struct session. */
+extern const struct observer observe_resume;
+
+static void taken(void *ctx, const struct delivery *d)
+{
+	struct session *s = ctx;
+
+	resume_take(&s->resume, d, s->account);
+}
+
+/* After the step is computed; no other begins before it is saved. */
+static int save(struct session *s, struct device *d, struct err *err)
+{
+	int r = device_drain(d, err);
+	uint64_t from = d->idle_ns;
+
+	if (r < 0)
+		return r;
+	tick_wait(s->tick, from);
+	r = resume_save(&s->resume, err);
+	device_hold(d, tick_now(s->tick));
+	hist_add(&s->resume.stalls, d->idle_ns - from);
+	observers_held(&s->train.observers, "checkpoint", from,
+		       d->idle_ns - from);
+	return r;
+}
+
+static int after(void *ctx, struct device *d, struct err *err)
+{
+	struct session *s = ctx;
+
+	return resume_step(&s->resume) ? save(s, d, err) : 0;
+}
+
+const struct observer observe_resume = {
+	.taken = taken,
+	.after = after,
+};
+
+/* The timeline and the log of steps of a session, if requested. */
+
+/* Close with session_close_logs, failed or not. */
+static int session_open_logs(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	int r = 0;
+
+	if (o->trace)
+		r = trace_open(o->trace, &s->timeline.trace, err);
+	if (r == 0 && o->steps)
+		r = step_log_open(o->steps, &s->step_log, err);
+	trace_name_gpus(s->timeline.trace, (uint32_t)o->gpus);
+	return r;
+}
+
+int session_close_logs(struct session *s, struct err *err)
+{
+	int r = step_log_close(s->step_log, s->options.steps, err);
+
+	s->step_log = NULL;
+	if (r == 0)
+		r = trace_close(s->timeline.trace, err);
+	else
+		trace_close(s->timeline.trace, NULL);
+	s->timeline.trace = NULL;
+	return r;
+}
 
 void session_tell(struct session *s, enum log_level level, const char *fmt, ...)
 {
@@ -133,9 +282,8 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 		session_tell(s, LOG_LEVEL_WARN,
 			     "%" PRIu64 " nodes share %" PRIu64 " samples: %s",
 			     o->world_size, n,
-			     o->drop_last ? "none has one in an epoch"
-					  : "each epoch has some of them "
-					    "several times");
+			     o->drop_last ? "no node gets one"
+					  : "each epoch repeats some of them");
 	c.in.group = dataset_together(d, &c.in.n_groups);
 	r = schedule_open(&c, &s->schedule, err);
 	if (r < 0)
@@ -204,6 +352,11 @@ static int set_reading(struct session *s, struct err *err)
 
 	if (!s->choice.engine->next || o->simulate)
 		return 0;
+	if (s->data.bucket && (o->direct || o->analyze))
+		return err_set(err, -EINVAL,
+			       "%s: a bucket has no page cache, so there is "
+			       "neither --direct nor --analyze",
+			       o->data);
 	if (o->direct)
 		r = direct_begin(&s->data, &s->direct, err);
 	if (r == -EOPNOTSUPP) {
@@ -213,7 +366,7 @@ static int set_reading(struct session *s, struct err *err)
 		o->direct = false;
 		r = 0;
 	}
-	if (r == 0 && o->sort_extents)
+	if (r == 0 && o->sort_extents && !s->data.bucket)
 		r = extents_find(&s->data, &s->address, err);
 	if (r == -EOPNOTSUPP) {
 		session_tell(s, LOG_LEVEL_DEBUG, "--sort-extents: %s",

@@ -3,7 +3,7 @@
 #ifndef GPEMU_LOADER_TRAIN_SESSION_OPEN_H
 #define GPEMU_LOADER_TRAIN_SESSION_OPEN_H
 
-#include "loader/train/session.h"
+#include "loader/train/session_state.h"
 
 /* Notice for the user (s->tell). */
 __attribute__((format(printf, 3, 4))) void
@@ -13,5 +13,13 @@ uint64_t session_steps(const struct session *s, uint64_t samples);
 /* Join the other jobs of --coordinate and wait for them; sets `staging`, and
  * the fields of `config` about it. */
 int session_join_jobs(struct session *s, struct err *err);
+
+/* Opens the profiles, the dataset, the checkpoints, the logs. Afterwards
+ * `options` have the effective values. */
+int session_open(struct session *s, struct err *err);
+/* Batches of the pipeline in a whole epoch, without a limit of steps. */
+uint64_t session_epoch_batches(const struct session *s);
+/* After the last write to the timeline and the log of steps. */
+int session_close_logs(struct session *s, struct err *err);
 
 #endif

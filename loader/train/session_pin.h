@@ -3,7 +3,7 @@
 #ifndef GPEMU_LOADER_TRAIN_SESSION_PIN_H
 #define GPEMU_LOADER_TRAIN_SESSION_PIN_H
 
-#include "loader/train/session.h"
+#include "loader/train/session_state.h"
 
 /*
  * Call after the dataset is open. If the limit is below `pin_budget`, sets it

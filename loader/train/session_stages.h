@@ -4,7 +4,7 @@
 #ifndef GPEMU_LOADER_TRAIN_SESSION_STAGES_H
 #define GPEMU_LOADER_TRAIN_SESSION_STAGES_H
 
-#include "loader/train/session.h"
+#include "loader/train/session_state.h"
 
 /* -EINVAL with a text. */
 int session_open_stages(struct session *s, struct err *err);

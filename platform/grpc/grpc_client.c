@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "common/program/local_socket.h"
 #include "common/util.h"
 #include "platform/grpc/grpc.h"
 #include "platform/grpc/grpc_conn.h"
@@ -186,7 +187,7 @@ static int submit(struct grpc_client *c)
 static int dial(const char *path, struct err *err)
 {
 	struct sockaddr_un a;
-	int fd, r = grpc_address(path, &a, err);
+	int fd, r = local_socket_address(path, &a, err);
 
 	if (r < 0)
 		return r;

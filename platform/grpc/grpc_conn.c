@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "common/util.h"
 #include "platform/grpc/grpc.h"
@@ -199,14 +198,4 @@ int grpc_conn_turn(struct grpc_conn *c, uint32_t ready)
 void grpc_conn_wake(struct grpc_conn *c)
 {
 	events_want(c->events, &c->event, EPOLLIN | EPOLLOUT);
-}
-
-int grpc_address(const char *path, struct sockaddr_un *ret, struct err *err)
-{
-	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	if (strlen(path) >= sizeof(ret->sun_path))
-		return err_set(err, -ENAMETOOLONG,
-			       "%s: path too long for a socket", path);
-	strcpy(ret->sun_path, path);
-	return 0;
 }

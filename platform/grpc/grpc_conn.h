@@ -45,10 +45,6 @@ int grpc_conn_turn(struct grpc_conn *c, uint32_t ready);
 /* There is something to send: soon, by the loop. */
 void grpc_conn_wake(struct grpc_conn *c);
 
-/* A Unix socket's address. -ENAMETOOLONG with a text. */
-struct sockaddr_un;
-int grpc_address(const char *path, struct sockaddr_un *ret, struct err *err);
-
 /* A header; neither is copied here. */
 static inline nghttp2_nv grpc_header(const char *name, const char *value)
 {

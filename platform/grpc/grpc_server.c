@@ -14,9 +14,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
+#include "common/program/local_socket.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "platform/grpc/grpc.h"
@@ -61,9 +60,7 @@ struct grpc_server {
 	struct event listener;
 	struct event_timer retry; /* accept again */
 	char *path;
-	dev_t dev; /* of the socket's file */
-	ino_t ino;
-	bool bound;
+	struct local_socket place;
 	struct peer *peers;
 	unsigned n_peers;
 };
@@ -424,61 +421,20 @@ static void accept_one(struct event *e, uint32_t ready)
 
 /* --- the socket ----------------------------------------------------------- */
 
-/* Remove the socket of a server that is gone, and nothing else. */
-static int clear_place(const struct sockaddr_un *a, struct err *err)
-{
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-
-	if (lstat(a->sun_path, &st) < 0)
-		return 0;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (S_ISSOCK(st.st_mode) && fd >= 0 &&
-	    connect(fd, (const struct sockaddr *)a, sizeof(*a)) < 0 &&
-	    errno == ECONNREFUSED && unlink(a->sun_path) == 0)
-		return 0;
-	return err_set(err, -EADDRINUSE,
-		       "%s: in use by another process, or not a socket",
-		       a->sun_path);
-}
-
 static int listen_at(struct grpc_server *s, struct err *err)
 {
-	struct sockaddr_un a;
-	struct stat st;
-	mode_t mask;
-	int r = grpc_address(s->path, &a, err);
+	int r = local_socket_listen(s->path, 0600, &s->place, err);
 
-	if (r == 0)
-		r = clear_place(&a, err);
 	if (r < 0)
 		return r;
-	s->listener.fd =
-		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s->listener.fd < 0)
-		return err_set(err, -errno, "socket: %s", strerror(errno));
-	mask = umask(0177);
-	r = bind(s->listener.fd, (struct sockaddr *)&a, sizeof(a)) < 0 ? -errno
-								       : 0;
-	umask(mask);
-	if (r == 0 && lstat(s->path, &st) == 0) {
-		s->bound = true;
-		s->dev = st.st_dev;
-		s->ino = st.st_ino;
-	}
-	if (r == 0 && listen(s->listener.fd, SOMAXCONN) < 0)
-		r = -errno;
-	if (r == 0)
-		r = events_add(s->config.events, &s->listener, EPOLLIN);
+	s->listener.fd = r;
+	r = events_add(s->config.events, &s->listener, EPOLLIN);
 	return r < 0 ? err_set(err, r, "%s: %s", s->path, strerror(-r)) : 0;
 }
 
 bool grpc_server_reachable(const struct grpc_server *s)
 {
-	struct stat st;
-
-	return s->bound && lstat(s->path, &st) == 0 && st.st_dev == s->dev &&
-	       st.st_ino == s->ino;
+	return local_socket_there(s->path, &s->place);
 }
 
 int grpc_server_new(const struct grpc_server_config *config, const char *path,
@@ -513,8 +469,8 @@ void grpc_server_free(struct grpc_server *s)
 			c->ended = true;
 		drop_peer(s->peers);
 	}
-	if (grpc_server_reachable(s))
-		unlink(s->path);
+	if (s->path)
+		local_socket_leave(s->path, &s->place);
 	events_remove_timer(s->config.events, &s->retry);
 	events_close(s->config.events, &s->listener);
 	free(s->path);

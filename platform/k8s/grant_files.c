@@ -19,13 +19,6 @@
 /* arbitrary: more than all devices of a resource have */
 enum { FILE_MOST = NODE_MAX_DEVICES * (K8S_ID + 1) + 4096 };
 
-static char *path_of(const char *folder, const char *name)
-{
-	char *path;
-
-	return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
-}
-
 static int write_all(FILE *f, const char *resource,
 		     const struct k8s_device *const *devices, size_t n)
 {
@@ -40,7 +33,7 @@ int grant_files_write(const char *folder, const char *name,
 		      const char *resource,
 		      const struct k8s_device *const *devices, size_t n)
 {
-	_cleanup_free_ char *path = path_of(folder, name);
+	_cleanup_free_ char *path = util_join(folder, name);
 	struct replace r;
 	FILE *f;
 	int code;
@@ -62,7 +55,7 @@ int grant_files_write(const char *folder, const char *name,
 
 void grant_files_remove(const char *folder, const char *name)
 {
-	_cleanup_free_ char *path = path_of(folder, name);
+	_cleanup_free_ char *path = util_join(folder, name);
 
 	if (!path || (unlink(path) < 0 && errno != ENOENT))
 		log_warn("%s/%s: cannot be removed, and will be granted again: "
@@ -72,7 +65,7 @@ void grant_files_remove(const char *folder, const char *name)
 
 bool grant_files_has(const char *folder, const char *name)
 {
-	_cleanup_free_ char *path = path_of(folder, name);
+	_cleanup_free_ char *path = util_join(folder, name);
 
 	return path && access(path, F_OK) == 0;
 }
@@ -124,7 +117,7 @@ int grant_files_load(const char *folder,
 	if (!dir && errno != ENOENT)
 		return err_set(err, -errno, "%s: %s", folder, strerror(errno));
 	while (dir && r == 0 && (e = readdir(dir))) {
-		_cleanup_free_ char *path = path_of(folder, e->d_name);
+		_cleanup_free_ char *path = util_join(folder, e->d_name);
 
 		if (e->d_name[0] == '.') {
 			if (path && strlen(e->d_name) > 2)

@@ -15,16 +15,320 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
 
+#include "common/err.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/program/cli.h"
+#include "common/program/events.h"
 #include "common/program/notify.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
-#include "platform/k8s/plugin.h"
+#include "platform/k8s/grant_files.h"
+#include "platform/k8s/grants.h"
+#include "platform/k8s/health.h"
+#include "platform/k8s/kubelet.h"
+#include "platform/k8s/methods.h"
+#include "platform/k8s/pods.h"
+#include "platform/k8s/resource.h"
+#include "platform/node.h"
+
+/*
+ * The plugin: one loop for the kubelet's folder, the sockets of all resources,
+ * and all gpemu-gpud.
+ *
+ * The order of the start matters: a kubelet that first heard of unhealthy
+ * devices would set the node's capacity to zero for a moment, after each
+ * restart of the plugin. So the resources begin when the health of all kinds is
+ * known, but wait no longer than BEGIN_NS for a server that is silent.
+ */
+
+struct plugin_config {
+	const struct node *node;
+	const char *dir;      /* of the kubelet's sockets */
+	uint64_t interval_ns; /* of health checks */
+	const char *pods;     /* the kubelet's socket for what pods have */
+	uint64_t pods_interval_ns;
+	void (*ready)(void); /* the sockets are there, if a kubelet is */
+};
+
+struct k8s_plugin {
+	struct plugin_config config;
+	struct events events;
+	struct event signals;
+	struct event_timer begin; /* wait no longer for servers */
+	struct kubelet kubelet;
+	struct health *health; /* of each kind of the node */
+	struct grants grants;
+	char *folder; /* of their files */
+	struct pods pods;
+	struct resource *resources;
+	size_t n_resources;
+	bool begun; /* the kubelet may hear of the resources */
+	bool stop;
+};
+
+/* arbitrary: a gpemu-gpud answers in a millisecond, on a busy machine later */
+#define BEGIN_NS (5 * NS_PER_S)
+
+static void register_all(struct k8s_plugin *p)
+{
+	for (size_t i = 0; p->begun && i < p->n_resources; i++)
+		resource_register(&p->resources[i]);
+}
+
+static void started(void *ctx)
+{
+	struct k8s_plugin *p = ctx;
+
+	grants_doubt(&p->grants);
+	register_all(p);
+}
+
+static void removed(void *ctx)
+{
+	struct k8s_plugin *p = ctx;
+
+	for (size_t i = 0; p->begun && i < p->n_resources; i++)
+		resource_check(&p->resources[i]);
+}
+
+/* Once. */
+static void begin(struct k8s_plugin *p)
+{
+	if (p->begun)
+		return;
+	p->begun = true;
+	p->begin.at = TICK_NEVER;
+	register_all(p);
+	p->config.ready();
+}
+
+static void begin_now(struct event_timer *t)
+{
+	begin(container_of(t, struct k8s_plugin, begin));
+}
+
+static void changed(void *ctx, const struct node_kind *kind, uint64_t healthy)
+{
+	struct k8s_plugin *p = ctx;
+	bool known = true;
+
+	for (size_t i = 0; i < p->n_resources; i++)
+		resource_mark(&p->resources[i], kind, healthy);
+	for (size_t i = 0; i < p->config.node->gpus.n; i++)
+		known &= p->health[i].known;
+	if (known) /* not from here: kinds are still being set up */
+		event_timer_in(&p->begin, 0);
+}
+
+static void granted(struct k8s_plugin *p)
+{
+	for (size_t i = 0; i < p->n_resources; i++)
+		methods_granted(&p->resources[i]);
+}
+
+static void connected(void *ctx, const struct node_kind *kind)
+{
+	struct k8s_plugin *p = ctx;
+
+	grants_connected(&p->grants, kind);
+}
+
+static void lost(void *ctx, const struct node_kind *kind)
+{
+	struct k8s_plugin *p = ctx;
+
+	grants_lost(&p->grants, kind);
+	granted(p);
+}
+
+static void acked(void *ctx, const struct node_kind *kind, const char *name,
+		  int error)
+{
+	struct k8s_plugin *p = ctx;
+
+	if (grants_ack(&p->grants, kind, name, error))
+		pods_granted(&p->pods);
+	granted(p);
+}
+
+static void on_signal(struct event *e, uint32_t ready)
+{
+	(void)ready;
+	container_of(e, struct k8s_plugin, signals)->stop = true;
+}
+
+static int watch_signals(struct k8s_plugin *p)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	p->signals = (struct event){
+		.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
+		.fn = on_signal,
+	};
+	return p->signals.fd < 0 ? -errno
+				 : events_add(&p->events, &p->signals, EPOLLIN);
+}
+
+static bool is_new(const struct k8s_plugin *p, const char *resource)
+{
+	for (size_t i = 0; i < p->n_resources; i++)
+		if (!strcmp(p->resources[i].devices.resource, resource))
+			return false;
+	return true;
+}
+
+static int open_resources(struct k8s_plugin *p, struct err *err)
+{
+	const struct node *node = p->config.node;
+	int r = 0;
+
+	p->resources = calloc(node->gpus.n, sizeof(*p->resources));
+	if (!p->resources)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; r == 0 && i < node->gpus.n; i++) {
+		const char *name = node_kind(node, i)->resource;
+
+		if (is_new(p, name))
+			r = resource_init(&p->resources[p->n_resources++],
+					  &p->events, node, name, p->config.dir,
+					  &p->grants, err);
+	}
+	return r;
+}
+
+static const struct k8s_device *find_device(void *ctx, const char *resource,
+					    const char *id)
+{
+	const struct k8s_plugin *p = ctx;
+
+	for (size_t i = 0; i < p->n_resources; i++)
+		if (!strcmp(p->resources[i].devices.resource, resource))
+			return k8s_devices_find(&p->resources[i].devices, id);
+	return NULL;
+}
+
+static int watch_health(struct k8s_plugin *p, struct err *err)
+{
+	const struct node *node = p->config.node;
+
+	p->health = calloc(node->gpus.n, sizeof(*p->health));
+	if (!p->health)
+		return err_set(err, -ENOMEM, "out of memory");
+	p->grants.health = p->health;
+	p->grants.n_health = node->gpus.n;
+	for (size_t i = 0; i < node->gpus.n; i++) {
+		p->health[i] = (struct health){
+			.kind = node_kind(node, i),
+			.events = &p->events,
+			.interval_ns = p->config.interval_ns,
+			.changed = changed,
+			.connected = connected,
+			.lost = lost,
+			.acked = acked,
+			.ctx = p,
+		};
+		health_begin(&p->health[i]);
+	}
+	return 0;
+}
+
+/* -errno with a text; plugin_fini in any case. Blocks SIGINT and SIGTERM for
+ * the calling thread. */
+static int plugin_init(struct k8s_plugin *p, const struct plugin_config *config,
+		       struct err *err)
+{
+	int r;
+
+	*p = (struct k8s_plugin){
+		.config = *config,
+		.signals.fd = -1,
+		.begin = { .at = TICK_NEVER, .fn = begin_now },
+		.kubelet = { .events = &p->events,
+			     .dir = config->dir,
+			     .started = started,
+			     .removed = removed,
+			     .ctx = p,
+			     .event.fd = -1 },
+	};
+	r = events_init(&p->events);
+	if (r == 0)
+		r = watch_signals(p);
+	if (r < 0)
+		return err_set(err, r, "epoll: %s", strerror(-r));
+	if (asprintf(&p->folder, "%s/" GRANT_FILES, config->dir) < 0) {
+		p->folder = NULL;
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	p->grants.folder = p->folder;
+	/* half: answers take their time */
+	p->grants.interval_ns = config->pods_interval_ns / 2;
+	return open_resources(p, err);
+}
+
+static void plugin_fini(struct k8s_plugin *p)
+{
+	for (size_t i = 0; p->health && i < p->config.node->gpus.n; i++)
+		health_end(&p->health[i]);
+	for (size_t i = 0; i < p->n_resources; i++)
+		resource_fini(&p->resources[i]);
+	grants_fini(&p->grants);
+	kubelet_end(&p->kubelet);
+	events_close(&p->events, &p->signals);
+	events_fini(&p->events);
+	free(p->health);
+	free(p->folder);
+	free(p->resources);
+}
+
+/* Run until SIGINT or SIGTERM (0), or -errno with a text. */
+static int plugin_run(struct k8s_plugin *p, struct err *err)
+{
+	int r = kubelet_begin(&p->kubelet, err);
+
+	p->begin.at = tick_wall() + BEGIN_NS;
+	events_add_timer(&p->events, &p->begin);
+	if (r == 0)
+		r = watch_health(p, err);
+	/* a kubelet that was there before the plugin is not new */
+	if (r == 0)
+		r = grants_load(&p->grants, find_device, p, err);
+	if (r < 0)
+		return r;
+	p->pods = (struct pods){ .events = &p->events,
+				 .path = p->config.pods,
+				 .interval_ns = p->config.pods_interval_ns,
+				 .grants = &p->grants,
+				 .resources = p->resources,
+				 .n_resources = p->n_resources };
+	pods_begin(&p->pods);
+	while (r >= 0 && !p->stop)
+		r = events_turn(&p->events, true);
+	pods_end(&p->pods);
+	return r < 0 ? err_set(err, r, "epoll_wait: %s", strerror(-r)) : 0;
+}
+
+/* What happened since the start. */
+static json_t *plugin_json(const struct k8s_plugin *p)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < p->n_resources; i++)
+		json_array_append_new(all, resource_json(&p->resources[i]));
+	return all;
+}
 
 struct options {
 	struct cli_common common;
@@ -43,14 +347,15 @@ static const struct conf_field fields[] = {
 		  "(default " KUBELET_DIR ")" },
 	{ FIELD("health_interval", CONF_DURATION, interval_ns),
 	  .min = 10 * NS_PER_MS, .max = 600e9, .arg = "TIME",
-	  .help = "look for lost servers so often, and wait so long for their "
-		  "answer (default 2s)" },
+	  .help = "interval of checks for lost servers, and time limit of "
+		  "their reply (default 2s)" },
 	{ FIELD("pods_socket", CONF_STRING, pods), .arg = "PATH",
 	  .help = "where the kubelet lists the devices of pods "
 		  "(default " PODS_SOCKET ")" },
 	{ FIELD("pods_interval", CONF_DURATION, pods_interval_ns),
 	  .min = 10 * NS_PER_MS, .max = 3600e9, .arg = "TIME",
-	  .help = "how often to ask it which pods have ended (default 10s)" },
+	  .help = "interval of queries for pods that have ended (default "
+		  "10s)" },
 	{ FIELD("dry_run", CONF_BOOL, dry_run), .cli_only = true,
 	  .help = "list the resources and devices, and exit" },
 	CLI_COMMON_FIELDS(struct options, common),
@@ -67,14 +372,6 @@ static const struct cli_program program = {
 		 "ends it.",
 	.fields = fields,
 };
-
-static void report_ready(void)
-{
-	int r = notify("READY=1\nMAINPID=%d", (int)getpid());
-
-	if (r < 0)
-		log_warn("NOTIFY_SOCKET: %s", strerror(-r));
-}
 
 static void list(const struct k8s_plugin *p)
 {
@@ -119,7 +416,7 @@ static int serve(const struct options *o, const struct node *node,
 					.interval_ns = o->interval_ns,
 					.pods = o->pods,
 					.pods_interval_ns = o->pods_interval_ns,
-					.ready = report_ready };
+					.ready = notify_ready };
 	struct k8s_plugin p;
 	int r = plugin_init(&p, &config, err);
 

@@ -93,9 +93,9 @@ int kubelet_begin(struct kubelet *k, struct err *err)
 		return err_set(err, r, "inotify: %s", strerror(-r));
 	look(k);
 	if (k->wd < 0)
-		log_warn(
-			"%s is not there yet; does a kubelet run on this node?",
-			k->dir);
+		log_warn("%s does not exist yet; does a kubelet run on this "
+			 "node?",
+			 k->dir);
 	return 0;
 }
 

@@ -160,7 +160,7 @@ static void *pack_list(struct resource *r, size_t *ret_n)
 	return methods_pack(&list.base, ret_n);
 }
 
-void methods_send_list(struct resource *r, struct grpc_call *c)
+static void methods_send_list(struct resource *r, struct grpc_call *c)
 {
 	size_t n;
 	_cleanup_free_ void *bytes = pack_list(r, &n);

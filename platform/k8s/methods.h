@@ -10,8 +10,7 @@ extern const struct grpc_method device_plugin_methods[];
 
 /* For Register and GetDevicePluginOptions. */
 Kubelet__Options methods_options(void);
-/* Send the devices to a watcher, or to all. */
-void methods_send_list(struct resource *r, struct grpc_call *c);
+/* Send the devices to all watchers. */
 void methods_send_lists(struct resource *r);
 /* A call has gone. */
 void methods_gone(struct grpc_call *c);

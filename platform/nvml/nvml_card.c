@@ -77,43 +77,19 @@ int nvmlDeviceGetCudaComputeCapability(const struct nvml_device *d,
 
 /* --- a number of its profile --------------------------------------------- */
 
-int nvmlDeviceGetNumGpuCores(const struct nvml_device *d, unsigned *ret)
-{
-	return answer_fact(d, "cores", 1, ret);
-}
+#define FACT(function, key, scale)                               \
+	int function(const struct nvml_device *d, unsigned *ret) \
+	{                                                        \
+		return answer_fact(d, key, scale, ret);          \
+	}
 
-int nvmlDeviceGetMemoryBusWidth(const struct nvml_device *d, unsigned *ret)
-{
-	return answer_fact(d, "memory_bus_bits", 1, ret);
-}
-
-int nvmlDeviceGetMaxPcieLinkGeneration(const struct nvml_device *d,
-				       unsigned *ret)
-{
-	return answer_fact(d, "pcie_generation", 1, ret);
-}
-
-int nvmlDeviceGetGpuMaxPcieLinkGeneration(const struct nvml_device *d,
-					  unsigned *ret)
-{
-	return answer_fact(d, "pcie_generation", 1, ret);
-}
-
-int nvmlDeviceGetCurrPcieLinkGeneration(const struct nvml_device *d,
-					unsigned *ret)
-{
-	return answer_fact(d, "pcie_generation", 1, ret);
-}
-
-int nvmlDeviceGetMaxPcieLinkWidth(const struct nvml_device *d, unsigned *ret)
-{
-	return answer_fact(d, "pcie_width", 1, ret);
-}
-
-int nvmlDeviceGetCurrPcieLinkWidth(const struct nvml_device *d, unsigned *ret)
-{
-	return answer_fact(d, "pcie_width", 1, ret);
-}
+FACT(nvmlDeviceGetNumGpuCores, "cores", 1)
+FACT(nvmlDeviceGetMemoryBusWidth, "memory_bus_bits", 1)
+FACT(nvmlDeviceGetMaxPcieLinkGeneration, "pcie_generation", 1)
+FACT(nvmlDeviceGetGpuMaxPcieLinkGeneration, "pcie_generation", 1)
+FACT(nvmlDeviceGetCurrPcieLinkGeneration, "pcie_generation", 1)
+FACT(nvmlDeviceGetMaxPcieLinkWidth, "pcie_width", 1)
+FACT(nvmlDeviceGetCurrPcieLinkWidth, "pcie_width", 1)
 
 /* --- clocks: always the highest ------------------------------------------ */
 
@@ -129,29 +105,17 @@ int nvmlDeviceGetMaxClockInfo(const struct nvml_device *d, unsigned type,
 	}
 }
 
-int nvmlDeviceGetClockInfo(const struct nvml_device *d, unsigned type,
-			   unsigned *ret)
-{
-	return nvmlDeviceGetMaxClockInfo(d, type, ret);
-}
+#define CLOCK(function)                                          \
+	int function(const struct nvml_device *d, unsigned type, \
+		     unsigned *ret)                              \
+	{                                                        \
+		return nvmlDeviceGetMaxClockInfo(d, type, ret);  \
+	}
 
-int nvmlDeviceGetApplicationsClock(const struct nvml_device *d, unsigned type,
-				   unsigned *ret)
-{
-	return nvmlDeviceGetMaxClockInfo(d, type, ret);
-}
-
-int nvmlDeviceGetDefaultApplicationsClock(const struct nvml_device *d,
-					  unsigned type, unsigned *ret)
-{
-	return nvmlDeviceGetMaxClockInfo(d, type, ret);
-}
-
-int nvmlDeviceGetMaxCustomerBoostClock(const struct nvml_device *d,
-				       unsigned type, unsigned *ret)
-{
-	return nvmlDeviceGetMaxClockInfo(d, type, ret);
-}
+CLOCK(nvmlDeviceGetClockInfo)
+CLOCK(nvmlDeviceGetApplicationsClock)
+CLOCK(nvmlDeviceGetDefaultApplicationsClock)
+CLOCK(nvmlDeviceGetMaxCustomerBoostClock)
 
 int nvmlDeviceGetClock(const struct nvml_device *d, unsigned type, unsigned id,
 		       unsigned *ret)
@@ -162,22 +126,9 @@ int nvmlDeviceGetClock(const struct nvml_device *d, unsigned type, unsigned id,
 
 /* --- the power limit, in mW ---------------------------------------------- */
 
-int nvmlDeviceGetPowerManagementLimit(const struct nvml_device *d,
-				      unsigned *ret)
-{
-	return answer_fact(d, "power_limit_w", 1000, ret);
-}
-
-int nvmlDeviceGetPowerManagementDefaultLimit(const struct nvml_device *d,
-					     unsigned *ret)
-{
-	return answer_fact(d, "power_limit_w", 1000, ret);
-}
-
-int nvmlDeviceGetEnforcedPowerLimit(const struct nvml_device *d, unsigned *ret)
-{
-	return answer_fact(d, "power_limit_w", 1000, ret);
-}
+FACT(nvmlDeviceGetPowerManagementLimit, "power_limit_w", 1000)
+FACT(nvmlDeviceGetPowerManagementDefaultLimit, "power_limit_w", 1000)
+FACT(nvmlDeviceGetEnforcedPowerLimit, "power_limit_w", 1000)
 
 int nvmlDeviceGetPowerManagementLimitConstraints(const struct nvml_device *d,
 						 unsigned *ret_min,
@@ -253,59 +204,26 @@ static int constant(const struct nvml_device *d, unsigned value, unsigned *ret)
 	return r == NVML_SUCCESS ? answer_number(value, ret) : r;
 }
 
-int nvmlDeviceGetBusType(const struct nvml_device *d, unsigned *ret)
-{
-	return constant(d, NVML_BUS_PCIE, ret);
-}
+#define CONSTANT(function, value)                                \
+	int function(const struct nvml_device *d, unsigned *ret) \
+	{                                                        \
+		return constant(d, value, ret);                  \
+	}
 
-int nvmlDeviceGetMultiGpuBoard(const struct nvml_device *d, unsigned *ret)
-{
-	return constant(d, 0, ret);
-}
-
+CONSTANT(nvmlDeviceGetBusType, NVML_BUS_PCIE)
+CONSTANT(nvmlDeviceGetMultiGpuBoard, 0)
 /* Its link loses nothing. */
-int nvmlDeviceGetPcieReplayCounter(const struct nvml_device *d, unsigned *ret)
-{
-	return constant(d, 0, ret);
-}
-
+CONSTANT(nvmlDeviceGetPcieReplayCounter, 0)
 /* The server holds the GPU, with and without clients. */
-int nvmlDeviceGetPersistenceMode(const struct nvml_device *d, unsigned *ret)
-{
-	return constant(d, NVML_ENABLED, ret);
-}
-
+CONSTANT(nvmlDeviceGetPersistenceMode, NVML_ENABLED)
 /* 0: several processes may use it. */
-int nvmlDeviceGetComputeMode(const struct nvml_device *d, unsigned *ret)
-{
-	return constant(d, 0, ret);
-}
-
-int nvmlDeviceGetDisplayMode(const struct nvml_device *d, unsigned *ret)
-{
-	return constant(d, NVML_DISABLED, ret);
-}
-
-int nvmlDeviceGetDisplayActive(const struct nvml_device *d, unsigned *ret)
-{
-	return constant(d, NVML_DISABLED, ret);
-}
-
+CONSTANT(nvmlDeviceGetComputeMode, 0)
+CONSTANT(nvmlDeviceGetDisplayMode, NVML_DISABLED)
+CONSTANT(nvmlDeviceGetDisplayActive, NVML_DISABLED)
 /* 0: none. */
-int nvmlDeviceGetVirtualizationMode(const struct nvml_device *d, unsigned *ret)
-{
-	return constant(d, 0, ret);
-}
-
-int nvmlDeviceIsMigDeviceHandle(const struct nvml_device *d, unsigned *ret)
-{
-	return constant(d, 0, ret);
-}
-
-int nvmlDeviceGetMaxMigDeviceCount(const struct nvml_device *d, unsigned *ret)
-{
-	return constant(d, 0, ret);
-}
+CONSTANT(nvmlDeviceGetVirtualizationMode, 0)
+CONSTANT(nvmlDeviceIsMigDeviceHandle, 0)
+CONSTANT(nvmlDeviceGetMaxMigDeviceCount, 0)
 
 /* All processors are equally near. `n`: words of *ret. */
 int nvmlDeviceGetCpuAffinity(const struct nvml_device *d, unsigned n,

@@ -192,65 +192,24 @@ static int processes_v1(const struct nvml_device *d, enum kind kind,
 	return r;
 }
 
-int nvmlDeviceGetComputeRunningProcesses(const struct nvml_device *d,
-					 unsigned *count,
-					 struct nvml_process_v1 *ret)
-{
-	return processes_v1(d, COMPUTE, count, ret);
-}
+/* The layouts of three versions of the interface. */
+#define PROCESSES(function, kind)                                       \
+	int function(const struct nvml_device *d, unsigned *count,      \
+		     struct nvml_process_v1 *ret)                       \
+	{                                                               \
+		return processes_v1(d, kind, count, ret);               \
+	}                                                               \
+	int function##_v2(const struct nvml_device *d, unsigned *count, \
+			  struct nvml_process *ret)                     \
+	{                                                               \
+		return processes(d, kind, count, ret);                  \
+	}                                                               \
+	int function##_v3(const struct nvml_device *d, unsigned *count, \
+			  struct nvml_process *ret)                     \
+	{                                                               \
+		return processes(d, kind, count, ret);                  \
+	}
 
-int nvmlDeviceGetComputeRunningProcesses_v2(const struct nvml_device *d,
-					    unsigned *count,
-					    struct nvml_process *ret)
-{
-	return processes(d, COMPUTE, count, ret);
-}
-
-int nvmlDeviceGetComputeRunningProcesses_v3(const struct nvml_device *d,
-					    unsigned *count,
-					    struct nvml_process *ret)
-{
-	return processes(d, COMPUTE, count, ret);
-}
-
-int nvmlDeviceGetGraphicsRunningProcesses(const struct nvml_device *d,
-					  unsigned *count,
-					  struct nvml_process_v1 *ret)
-{
-	return processes_v1(d, GRAPHICS, count, ret);
-}
-
-int nvmlDeviceGetGraphicsRunningProcesses_v2(const struct nvml_device *d,
-					     unsigned *count,
-					     struct nvml_process *ret)
-{
-	return processes(d, GRAPHICS, count, ret);
-}
-
-int nvmlDeviceGetGraphicsRunningProcesses_v3(const struct nvml_device *d,
-					     unsigned *count,
-					     struct nvml_process *ret)
-{
-	return processes(d, GRAPHICS, count, ret);
-}
-
-int nvmlDeviceGetMPSComputeRunningProcesses(const struct nvml_device *d,
-					    unsigned *count,
-					    struct nvml_process_v1 *ret)
-{
-	return processes_v1(d, MPS, count, ret);
-}
-
-int nvmlDeviceGetMPSComputeRunningProcesses_v2(const struct nvml_device *d,
-					       unsigned *count,
-					       struct nvml_process *ret)
-{
-	return processes(d, MPS, count, ret);
-}
-
-int nvmlDeviceGetMPSComputeRunningProcesses_v3(const struct nvml_device *d,
-					       unsigned *count,
-					       struct nvml_process *ret)
-{
-	return processes(d, MPS, count, ret);
-}
+PROCESSES(nvmlDeviceGetComputeRunningProcesses, COMPUTE)
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses, GRAPHICS)
+PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses, MPS)

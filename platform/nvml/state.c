@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -100,18 +101,6 @@ static void query(struct server *s)
 		tick_wall() + (r == -EAGAIN ? PATIENCE_S * NS_PER_S : FRESH_NS);
 }
 
-static const char *text(const json_t *j, const char *key)
-{
-	const char *s = json_string_value(json_object_get(j, key));
-
-	return s ? s : "";
-}
-
-static double number(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
-}
-
 static json_int_t whole(const json_t *j, const char *key)
 {
 	return json_integer_value(json_object_get(j, key));
@@ -119,7 +108,7 @@ static json_int_t whole(const json_t *j, const char *key)
 
 static uint64_t bytes(const json_t *j, const char *key)
 {
-	double b = number(j, key) * (double)MIB;
+	double b = json_get_number(j, key) * (double)MIB;
 
 	return b > 0 && b < 0x1p60 ? (uint64_t)b : 0;
 }
@@ -128,16 +117,16 @@ static uint64_t bytes(const json_t *j, const char *key)
 
 static void read_gpu(const json_t *j, struct gpu_now *ret)
 {
-	COPY(ret->name, text(j, "name"));
-	COPY(ret->uuid, text(j, "uuid"));
-	COPY(ret->serial, text(j, "serial"));
-	COPY(ret->pci_bus_id, text(j, "pci_bus_id"));
-	COPY(ret->brand, text(json_object_get(j, "board"), "brand"));
+	COPY(ret->name, json_get_text(j, "name"));
+	COPY(ret->uuid, json_get_text(j, "uuid"));
+	COPY(ret->serial, json_get_text(j, "serial"));
+	COPY(ret->pci_bus_id, json_get_text(j, "pci_bus_id"));
+	COPY(ret->brand, json_get_text(json_object_get(j, "board"), "brand"));
 	ret->memory_total = bytes(j, "memory_total_mib");
 	ret->memory_usable =
 		MIN(bytes(j, "memory_usable_mib"), ret->memory_total);
 	ret->memory_used = MIN(bytes(j, "memory_used_mib"), ret->memory_total);
-	ret->utilisation = number(j, "utilisation");
+	ret->utilisation = json_get_number(j, "utilisation");
 	ret->running = whole(j, "running") > 0;
 }
 
@@ -177,7 +166,7 @@ static int open_server(const char *path)
 		struct place *p = &nvml.places[nvml.n_devices++];
 
 		*p = (struct place){ .server = nvml.n_servers, .index = i };
-		COPY(p->uuid, text(json_array_get(gpus, i), "uuid"));
+		COPY(p->uuid, json_get_text(json_array_get(gpus, i), "uuid"));
 	}
 	nvml.n_servers++;
 	return NVML_SUCCESS;
@@ -289,7 +278,7 @@ static int find(const struct nvml_device *d, uint32_t *ret_index,
 	*ret_index = (uint32_t)i;
 	*ret_status = s->status;
 	*ret_gpu = json_array_get(json_object_get(s->status, "gpus"), p->index);
-	if (strcmp(text(*ret_gpu, "uuid"), p->uuid) ||
+	if (strcmp(json_get_text(*ret_gpu, "uuid"), p->uuid) ||
 	    json_is_false(json_object_get(*ret_gpu, "healthy")))
 		return NVML_GPU_IS_LOST;
 	return NVML_SUCCESS;
@@ -349,7 +338,8 @@ int state_processes(const struct nvml_device *d, bool mps, unsigned *count,
 	lock();
 	r = find(d, &device, &status, &gpu);
 	if (r == NVML_SUCCESS && mps &&
-	    strcmp(text(json_object_get(status, "server"), "share"), "mps"))
+	    strcmp(json_get_text(json_object_get(status, "server"), "share"),
+		   "mps"))
 		status = NULL;
 	if (r != NVML_SUCCESS)
 		status = NULL;

@@ -22,6 +22,8 @@ _BUILD = Path(_BUILD_PATH)
 # in a wheel, which meson-python made; its data are below the prefix
 _WHEEL = sorted(Path(__file__).resolve().parents[1].glob(
     ".gpemu.mesonpy.libs/libgpemu.so.1*"))
+# where auditwheel puts the programs, and leaves a script in bin for each
+_WHEEL_PROGRAMS = Path(__file__).resolve().parents[1] / "gpemu.scripts"
 _WHEEL_PROFILES = Path(__file__).resolve().parent / \
     "../../../../share/gpemu/profiles"
 # A wait ends so often to let Python handle signals, such as Ctrl-C.
@@ -200,6 +202,7 @@ def program(name: str) -> str:
     """The path of gpemu-NAME: in $GPEMU_BIN, beside the library, of a wheel
     beside Python, or in the PATH."""
     folders = (os.environ.get("GPEMU_BIN"), os.path.dirname(_path()),
+               _WHEEL and _WHEEL_PROGRAMS,
                _WHEEL and os.path.dirname(sys.executable))
     for folder in filter(None, folders):
         path = os.path.join(folder, f"gpemu-{name}")

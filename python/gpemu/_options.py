@@ -53,6 +53,7 @@ class LoaderOptions(StepOptions, total=False):
     checkpoint_dir: File
     checkpoint_every: int
     checkpoint_keep: int
+    checkpoint_scale: float
     checkpoint_size: Size
     config: File
     coordinate: str
@@ -142,6 +143,8 @@ class MountOptions(TypedDict, total=False):
     trace: File
     transport: str
     verbose: bool
+    writable: File
+    writable_scale: float
 
 
 class RunOptions(TypedDict, total=False):

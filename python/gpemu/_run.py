@@ -79,6 +79,10 @@ def run(workload: Any, overrides: Mapping[str, Any] | None = None, *,
             Path(path).write_text(text + "\n")
         else:
             path = word(workload)
+            # without a folder it may be a shipped one
+            if os.sep in path and not os.path.exists(path):
+                raise NotFound(f"{path}: {os.strerror(errno.ENOENT)}",
+                               errno.ENOENT)
         command = [program("run"), "--json", "-"]
         command += arguments({**options, "output": output}, _FLAGS)
         text = _execute([*command, "--", path, *_overrides(overrides or {})],

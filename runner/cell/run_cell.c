@@ -14,6 +14,7 @@
 #include "runner/run/run_dataset.h"
 #include "runner/run/run_identity.h"
 #include "runner/run/run_remove.h"
+#include "runner/cell/run_machine.h"
 #include "runner/cell/run_profiles.h"
 
 /* gpemu-fs may have requests in its timer queue; gpemu-train writes a record
@@ -40,11 +41,16 @@ static int init_mount(struct run *run, size_t i, struct err *err)
 	m->child.pidfd = -1;
 	if (code < 0)
 		return code;
-	if (!run->with_fs && dataset_is_synth(cell->mounts[i].dataset))
+	if (!run->with_fs && !cell->store_only &&
+	    dataset_is_synth(cell->mounts[i].dataset))
 		return err_set(err, -ENODEV,
 			       "%s is generated on read, which needs a mount",
 			       m->folder);
-	if (!run->mounted)
+	if (!run->mounted && cell->store_only)
+		code = asprintf(&m->mnt, "s3://%s",
+				config_text(run->r->w, cell->s3, "s3",
+					    "bucket"));
+	else if (!run->mounted)
 		code = asprintf(&m->mnt, "%s",
 				plain_path(cell->mounts[i].dataset, m->folder));
 	else if (cell->n_mounts == 1)
@@ -54,6 +60,11 @@ static int init_mount(struct run *run, size_t i, struct err *err)
 				cell->mounts[i].name);
 	if (code < 0)
 		return -ENOMEM;
+	if (run->mounted && command_has_scratch(&cell->mounts[i])) {
+		m->scratch = command_writable(run->r, &cell->mounts[i]);
+		if (!m->scratch)
+			return -ENOMEM;
+	}
 	return command_mount(&m->command, run->r, cell, i, m->mnt,
 			     &run->network, err);
 }
@@ -86,7 +97,8 @@ static int init_job(struct run *run, size_t i, struct err *err)
 					   run->r->scratch, spec->name) < 0)
 		return -ENOMEM;
 	return data ? command_job(&job->command, run->r, run->cell, i, data,
-				  job->record, &run->prepd.network, err)
+				  job->record, &run->prepd.network,
+				  &run->s3.store, err)
 		    : -ENOMEM;
 }
 
@@ -124,6 +136,8 @@ static int run_init(struct run *run, struct runner *r, const struct cell *cell,
 		code = init_mount(run, i, err);
 	if (code == 0)
 		code = run_init_prepd(run, err);
+	if (code == 0)
+		code = run_init_s3(run, err);
 	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++)
 		code = init_job(run, i, err);
 	return code == 0 ? run_init_gpud(run, err) : code;
@@ -131,8 +145,12 @@ static int run_init(struct run *run, struct runner *r, const struct cell *cell,
 
 static void remove_checkpoints(const struct run *run, size_t job)
 {
-	_cleanup_free_ char *path =
-		command_checkpoints(run->r, &run->cell->jobs[job]);
+	const struct cell_job *spec = &run->cell->jobs[job];
+	_cleanup_free_ char *writable =
+		run->mounted ? command_writable(run->r,
+						&run->cell->mounts[spec->mount])
+			     : NULL;
+	_cleanup_free_ char *path = command_checkpoints(run->r, writable, spec);
 
 	if (path && path[0])
 		run_remove(path);
@@ -144,6 +162,7 @@ static void run_fini(struct run *run)
 		command_fini(&run->mounts[i].command);
 		free(run->mounts[i].mnt);
 		free(run->mounts[i].folder);
+		free(run->mounts[i].scratch);
 		json_decref(run->mounts[i].stats);
 	}
 	for (size_t i = 0; run->jobs && i < run->cell->n_jobs; i++) {
@@ -161,6 +180,7 @@ static void run_fini(struct run *run)
 	watch_fini(&run->watch);
 	run_fini_gpud(run);
 	run_fini_prepd(run);
+	run_fini_s3(run);
 	network_close(&run->network);
 	failure_fini(&run->failure);
 	if (run->log_fd >= 0)
@@ -209,6 +229,10 @@ int cell_print(const struct runner *r, const struct cell *cell, FILE *f)
 	if (code == 0 && cell->gpud) {
 		print_config("gpud", cell->gpud, f);
 		print_command(&run.gpud.command, f);
+	}
+	if (code == 0 && cell->s3) {
+		print_config("s3", cell->s3, f);
+		print_command(&run.s3.command, f);
 	}
 	if (code == 0 && cell->prepd)
 		print_config("prepd", cell->prepd, f);
@@ -272,8 +296,8 @@ static int start_due(struct run *run, uint64_t begin, uint64_t *ret_next,
 	return 0;
 }
 
-/* All children into `to`, which has room: the jobs, gpemu-gpud, the preparation
- * service, the mounts. Their number. */
+/* All children into `to`, which has room: the jobs, gpemu-gpud, the object
+ * store, the preparation service, the mounts. Their number. */
 static size_t list_children(struct run *run, struct child **to)
 {
 	size_t n = 0;
@@ -281,6 +305,7 @@ static size_t list_children(struct run *run, struct child **to)
 	for (size_t i = 0; i < run->cell->n_jobs; i++)
 		to[n++] = &run->jobs[i].child;
 	to[n++] = &run->gpud.child;
+	to[n++] = &run->s3.child;
 	for (size_t i = 0; i < run->prepd.n; i++)
 		to[n++] = &run->prepd.parts[i].child;
 	for (size_t i = 0; run->mounted && i < run->cell->n_mounts; i++)
@@ -288,21 +313,27 @@ static size_t list_children(struct run *run, struct child **to)
 	return n;
 }
 
+/* Of the child at `index` of that list, behind the jobs. */
+static enum run_program server_at(const struct run *run, size_t index)
+{
+	static const enum run_program first[] = { RUN_GPUD, RUN_S3 };
+	size_t i = index - run->cell->n_jobs;
+
+	if (i < ARRAY_SIZE(first))
+		return first[i];
+	return i < ARRAY_SIZE(first) + run->prepd.n ? RUN_PREPD : RUN_FS;
+}
+
 /* A child exited, the one at `index` of that list. */
 static int note_end(struct run *run, size_t index, int status, struct err *err)
 {
-	size_t n_jobs = run->cell->n_jobs;
 	struct run_job *job;
 
-	if (index >= n_jobs)
-		return failure_blame(
-			&run->failure,
-			run_program_name(index == n_jobs ? RUN_GPUD
-					 : index <= n_jobs + run->prepd.n
-						 ? RUN_PREPD
-						 : RUN_FS),
-			" while the jobs ran", NULL, status, &run->before, -EIO,
-			err);
+	if (index >= run->cell->n_jobs)
+		return failure_blame(&run->failure,
+				     run_program_name(server_at(run, index)),
+				     " while the jobs ran", NULL, status,
+				     &run->before, -EIO, err);
 	job = &run->jobs[index];
 	job->exit_status = status;
 	job->end_ns = tick_wall();
@@ -369,7 +400,7 @@ static void add_cause(const struct run *run, int code, struct err *err)
 static int run_jobs(struct run *run, struct err *err)
 {
 	size_t n_jobs = run->cell->n_jobs;
-	size_t n = n_jobs + 1 + run->prepd.n + run->cell->n_mounts;
+	size_t n = n_jobs + 2 + run->prepd.n + run->cell->n_mounts;
 	_cleanup_free_ struct child **children = calloc(n, sizeof(*children));
 	int code;
 
@@ -428,6 +459,8 @@ static int write_configs(struct run *run, struct err *err)
 				    c->jobs[i].train, err);
 	if (code == 0 && c->gpud)
 		code = write_config(run, "", RUN_GPUD, c->gpud, err);
+	if (code == 0 && c->s3)
+		code = write_config(run, "", RUN_S3, c->s3, err);
 	if (code == 0 && c->prepd) {
 		json_auto_t *options = cell_prepd_options(c->prepd);
 
@@ -447,6 +480,8 @@ static int execute(struct run *run, struct err *err)
 	if (code == 0)
 		code = run_start_gpud(run, err);
 	if (code == 0)
+		code = run_start_s3(run, err);
+	if (code == 0)
 		code = run_start_prepd(run, err);
 	if (code < 0) {
 		add_cause(run, code, err);
@@ -455,6 +490,7 @@ static int execute(struct run *run, struct err *err)
 		run_read_mount_stats(run);
 	}
 	run_end_prepd(run);
+	run_end_s3(run);
 	run_end_gpud(run);
 	run_end_mounts(run);
 	return code == 0 ? run_check_records(run, err) : code;

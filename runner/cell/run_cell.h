@@ -11,7 +11,7 @@
  *	cell     {id, hash, workload, axes{}, repetition, seed, time_scale,
  *	         mounted, mounts{NAME: {folder, dataset{}, fs{}}},
  *	         jobs{NAME: {mount, start_s, train{} | exec{}, environment{}}},
- *	         gpud{} or null, prepd{} or null,
+ *	         gpud{} or null, prepd{} or null, s3{} or null,
  *	         profiles{}, files{NAME: {file, hash, ...}}, commands[],
  *	         gpemu, order, warmup, started, wall_seconds, attempts,
  *	         overrides[],
@@ -23,6 +23,7 @@
  *	mount    the mount's statistics at the end; null without one mount;
  *	         with several, mounts {NAME: statistics}
  *	gpud     the final record of gpemu-gpud, if the cell has one
+ *	s3       the final stats of gpemu-s3, if the cell has one
  *	prepd    {dispatcher{}, workers[{}]}, the final records of gpemu-prepd,
  *	         if the cell has one; and the sums of the workers' batches,
  *	         batches_made, made_s, cpu_s, bytes_sent

@@ -74,13 +74,13 @@ static int hash_cell(const struct workload *w, bool mounted, struct cell *cell)
 
 	add_hashes(hashes, profiles);
 	add_hashes(contents, files);
-	j = json_pack("{s:o, s:o, s:f, s:I, s:I, s:O, s:O, s:O*, s:O*, s:s*}",
-		      "mounts", mounts_json(cell, mounted), "jobs",
-		      jobs_json(cell), "time_scale", w->time_scale, "seed",
-		      (json_int_t)cell->seed, "warmup", (json_int_t)w->warmup,
-		      "profiles", hashes, "files", contents, "gpud", cell->gpud,
-		      "prepd", cell->prepd, "network",
-		      network_of(w, mounted, cell));
+	j = json_pack(
+		"{s:o, s:o, s:f, s:I, s:I, s:O, s:O, s:O*, s:O*, s:O*, s:s*}",
+		"mounts", mounts_json(cell, mounted), "jobs", jobs_json(cell),
+		"time_scale", w->time_scale, "seed", (json_int_t)cell->seed,
+		"warmup", (json_int_t)w->warmup, "profiles", hashes, "files",
+		contents, "gpud", cell->gpud, "prepd", cell->prepd, "s3",
+		cell->s3, "network", network_of(w, mounted, cell));
 	text = j && profiles && files
 		       ? json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS)
 		       : NULL;

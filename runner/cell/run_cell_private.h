@@ -11,8 +11,9 @@
 #include "runner/run/runner.h"
 
 struct run_mount {
-	char *mnt;    /* the data for the jobs */
-	char *folder; /* of the dataset */
+	char *mnt;     /* the data for the jobs */
+	char *folder;  /* of the dataset */
+	char *scratch; /* made for what is written in it; NULL: none */
 	struct command command;
 	struct child child;
 	json_t *stats; /* or NULL */
@@ -50,6 +51,16 @@ struct run_prepd {
 	json_t *status; /* as in the record of the cell; or NULL */
 };
 
+/* Of an object store. */
+struct run_s3 {
+	struct network network; /* its address */
+	struct store store;
+	char *record; /* the file that it writes */
+	struct command command;
+	struct child child;
+	json_t *stats; /* its record, or NULL */
+};
+
 struct run {
 	struct runner *r;
 	const struct cell *cell;
@@ -59,6 +70,7 @@ struct run {
 	struct run_job *jobs;
 	struct run_gpud gpud;	/* empty when the cell has none */
 	struct run_prepd prepd; /* the same */
+	struct run_s3 s3;	/* the same */
 	struct network network; /* of the mounts; empty if none has peers */
 	int log_fd;
 	struct failure failure;
@@ -104,6 +116,15 @@ int run_init_prepd(struct run *run, struct err *err);
 int run_start_prepd(struct run *run, struct err *err);
 void run_end_prepd(struct run *run);
 void run_fini_prepd(struct run *run);
+
+/*
+ * run_s3.c; no effect for a cell without an object store. It listens when
+ * run_start_s3 returns 0; run_end_s3 stops it and reads its record.
+ */
+int run_init_s3(struct run *run, struct err *err);
+int run_start_s3(struct run *run, struct err *err);
+void run_end_s3(struct run *run);
+void run_fini_s3(struct run *run);
 
 /* run_record.c: gpemu-train and gpemu-prepd wrote their records (other programs
  * may), and the samples came through the mount. -EIO with a text. */

@@ -87,7 +87,12 @@ static int init_servers(const struct workload *w, struct cell *cell)
 		cell->gpud = workload_value(w->base.gpud);
 	if (w->base.prepd)
 		cell->prepd = workload_value(w->base.prepd);
-	return (w->base.gpud && !cell->gpud) || (w->base.prepd && !cell->prepd)
+	if (w->base.s3)
+		cell->s3 = workload_value(w->base.s3);
+	cell->store_only = workload_is_store_only(w);
+	return (w->base.gpud && !cell->gpud) ||
+			       (w->base.prepd && !cell->prepd) ||
+			       (w->base.s3 && !cell->s3)
 		       ? -ENOMEM
 		       : 0;
 }
@@ -165,8 +170,11 @@ static int apply(struct cell *cell, const struct setting *s)
 	bool mount = s->program == RUN_FS || s->program == RUN_DATA;
 	int r = 0;
 
-	if (s->program == RUN_GPUD || s->program == RUN_PREPD)
-		return set(s->program == RUN_GPUD ? cell->gpud : cell->prepd,
+	if (s->program == RUN_GPUD || s->program == RUN_PREPD ||
+	    s->program == RUN_S3)
+		return set(s->program == RUN_GPUD    ? cell->gpud
+			   : s->program == RUN_PREPD ? cell->prepd
+						     : cell->s3,
 			   s);
 	for (size_t i = 0; r == 0 && mount && i < cell->n_mounts; i++) {
 		struct cell_mount *m = &cell->mounts[i];
@@ -365,6 +373,8 @@ static int spread(struct cell *cell)
 		if (nodes_of(cell, i) == 1 && cell_has_peers(&one[i]) &&
 		    !cell_is_simulated(cell))
 			json_object_del(one[i].fs, "peers");
+		if (cell_is_simulated(cell))
+			cell_unwritable(one[i].fs);
 	}
 	if (n == n_one)
 		return 0;
@@ -426,7 +436,8 @@ void cell_free(struct cell *cell)
 	free(cell->jobs);
 	json_decref(cell->gpud);
 	json_decref(cell->prepd);
-	cell->gpud = cell->prepd = NULL;
+	json_decref(cell->s3);
+	cell->gpud = cell->prepd = cell->s3 = NULL;
 	cell->mounts = NULL;
 	cell->jobs = NULL;
 }

@@ -9,7 +9,14 @@
 #include "common/util.h"
 
 /* The programs of a cell, and the part of gpemu-fs in a simulation. */
-enum part { PART_FS, PART_TRAIN, PART_GPUD, PART_PREPD, PART_SIMULATED };
+enum part {
+	PART_FS,
+	PART_TRAIN,
+	PART_GPUD,
+	PART_PREPD,
+	PART_S3,
+	PART_SIMULATED
+};
 
 static const struct {
 	const char *name;
@@ -19,6 +26,7 @@ static const struct {
 	[PART_TRAIN] = { "gpemu-train", RUN_TRAIN },
 	[PART_GPUD] = { "gpemu-gpud", RUN_GPUD },
 	[PART_PREPD] = { "gpemu-prepd", RUN_PREPD },
+	[PART_S3] = { "gpemu-s3", RUN_S3 },
 	[PART_SIMULATED] = { "gpemu-train --simulate", RUN_FS },
 };
 
@@ -35,6 +43,7 @@ static const struct conf_node *place_of(const struct workload *w, size_t point,
 	const struct conf_node *place = program == RUN_FS      ? w->base.fs
 					: program == RUN_TRAIN ? w->base.train
 					: program == RUN_PREPD ? w->base.prepd
+					: program == RUN_S3    ? w->base.s3
 							       : w->base.gpud;
 
 	for (size_t a = 0; a < w->n_axes; a++) {
@@ -126,6 +135,14 @@ static int check_job(struct combinations *c, const struct cell *cell,
 
 	if (cell_is_exec(job))
 		return 0;
+	if (job->nodes > 1 && command_has_checkpoints(job->train) &&
+	    cell_writable(&cell->mounts[job->mount]))
+		return conf_node_error(
+			place_of(c->r->w, cell->point, RUN_FS), c->r->w->path,
+			err,
+			"writable: each node has a mount of its own, but all "
+			"ranks need one folder for their checkpoints; name it "
+			"with train.checkpoint_dir, or leave writable out");
 	code = check_one(c, cell->point, PART_TRAIN, job->train,
 			 cell->prepd && cell_has_service(job), err);
 	return code == 0 && cell_job_is_simulated(job)
@@ -159,6 +176,8 @@ static int check_cell(struct combinations *c, const struct cell *cell,
 				 err);
 	if (code == 0 && cell->prepd)
 		code = check_prepd(c, cell, err);
+	if (code == 0 && cell->s3)
+		code = check_one(c, cell->point, PART_S3, cell->s3, false, err);
 	return code;
 }
 

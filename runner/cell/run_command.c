@@ -8,6 +8,7 @@
 
 #include "common/json.h"
 #include "common/util.h"
+#include "runner/cell/run_machine.h"
 #include "runner/run/run_dataset.h"
 #include "runner/spec/run_variables.h"
 
@@ -114,6 +115,33 @@ static int add_peers(struct command *c, const struct cell_mount *m,
 			 net->key, NULL);
 }
 
+bool command_has_scratch(const struct cell_mount *m)
+{
+	const char *dir = cell_writable(m);
+
+	return dir && !strcmp(dir, "scratch");
+}
+
+char *command_writable(const struct runner *r, const struct cell_mount *m)
+{
+	const char *dir = cell_writable(m);
+	char *path;
+
+	if (!dir || !command_has_scratch(m))
+		return dir ? strdup(dir) : NULL;
+	return asprintf(&path, "%s/writable-%s", r->scratch, m->name) < 0
+		       ? NULL
+		       : path;
+}
+
+static int add_writable(struct command *c, const struct runner *r,
+			const struct cell_mount *m)
+{
+	_cleanup_free_ char *dir = command_writable(r, m);
+
+	return dir ? add_words(c, "--writable", dir, NULL) : -ENOMEM;
+}
+
 int command_mount(struct command *c, const struct runner *r,
 		  const struct cell *cell, size_t index, const char *mnt,
 		  const struct network *net, struct err *err)
@@ -126,6 +154,8 @@ int command_mount(struct command *c, const struct runner *r,
 		code = begin(c, r, cell, m->name, RUN_FS);
 	if (code == 0 && net->n && cell_has_peers(m))
 		code = add_peers(c, m, index, net);
+	if (code == 0 && command_has_scratch(m))
+		code = add_writable(c, r, m);
 	return code == 0 ? add_words(c, "-f", data, mnt, NULL) : code;
 }
 
@@ -177,6 +207,83 @@ int command_prepd(struct command *c, const struct runner *r,
 			 : code;
 }
 
+/* Takes ownership of `text`, NAME=VALUE. */
+static int add_env(struct command *c, char *text)
+{
+	if (!text)
+		return -ENOMEM;
+	if (c->n_env == COMMAND_ARGS) {
+		free(text);
+		return -E2BIG;
+	}
+	c->env[c->n_env++] = text;
+	return 0;
+}
+
+/* --- the object store ------------------------------------------------- */
+
+static int add_variable(struct command *c, const char *name, const char *before,
+			const char *value)
+{
+	char *text;
+
+	return add_env(c, asprintf(&text, "%s=%s%s", name, before, value) < 0
+				  ? NULL
+				  : text);
+}
+
+/* No session of the user's goes with the key. */
+static int add_keys(struct command *c, const struct store *store)
+{
+	int code = add_variable(c, "AWS_ACCESS_KEY_ID", "", "gpemu");
+
+	if (code == 0)
+		code = add_variable(c, "AWS_SECRET_ACCESS_KEY", "",
+				    store->secret);
+	return code == 0 ? add_variable(c, "AWS_SESSION_TOKEN", "", "") : code;
+}
+
+/* What clients of S3 read from the environment; the region has a name in boto3,
+ * another in the other clients of AWS. */
+static int add_store(struct command *c, const struct runner *r,
+		     const struct cell *cell, const struct store *store)
+{
+	const char *region = config_text(r->w, cell->s3, "s3", "region");
+	int code = add_keys(c, store);
+
+	if (code == 0)
+		code = add_variable(c, "AWS_ENDPOINT_URL", "http://",
+				    store->address);
+	/* one of the user's would win */
+	if (code == 0)
+		code = add_variable(c, "AWS_ENDPOINT_URL_S3", "http://",
+				    store->address);
+	if (code == 0)
+		code = add_variable(c, "AWS_REGION", "", region);
+	if (code == 0)
+		code = add_variable(c, "AWS_DEFAULT_REGION", "", region);
+	return code == 0 ? add_variable(c, "GPEMU_S3_BUCKET", "",
+					config_text(r->w, cell->s3, "s3",
+						    "bucket"))
+			 : code;
+}
+
+int command_s3(struct command *c, const struct runner *r,
+	       const struct cell *cell, const struct store *store,
+	       const char *record, struct err *err)
+{
+	_cleanup_free_ char *data = NULL;
+	int code = dataset_path(r, cell->mounts[0].dataset, &data, err);
+
+	if (code == 0)
+		code = begin(c, r, cell, "", RUN_S3);
+	if (code == 0)
+		code = add_keys(c, store);
+	return code == 0 ? add_words(c, "--listen", store->address, "--json",
+				     record, data, NULL)
+			 : code;
+}
+
 /* --- programs of the user --------------------------------------------- */
 
 static int add_exec(struct command *c, const struct variables *v)
@@ -196,19 +303,6 @@ static int add_exec(struct command *c, const struct variables *v)
 						       command, i)),
 					       v));
 	return code;
-}
-
-/* Takes ownership of `text`, NAME=VALUE. */
-static int add_env(struct command *c, char *text)
-{
-	if (!text)
-		return -ENOMEM;
-	if (c->n_env == COMMAND_ARGS) {
-		free(text);
-		return -E2BIG;
-	}
-	c->env[c->n_env++] = text;
-	return 0;
 }
 
 static int add_environment(struct command *c, const struct cell_job *job,
@@ -233,15 +327,21 @@ static int add_environment(struct command *c, const struct cell_job *job,
 }
 
 /* The ranks of a job are where their mounts are, on this machine, whatever a
- * hostfile or a scheduler offers to mpirun (of Open MPI, of MPICH). */
+ * hostfile or a scheduler offers to mpirun (of Open MPI 4, 5, of MPICH). */
 static int add_here(struct command *c)
 {
-	int code = add_env(c, strdup("OMPI_MCA_ras=^slurm,gridengine,tm,lsf"));
+	static const char *const here[] = {
+		"OMPI_MCA_ras=^slurm,gridengine,tm,lsf",
+		"OMPI_MCA_orte_default_hostfile=none",
+		"PRTE_MCA_ras=^slurm,gridengine,pbs,lsf",
+		"PRTE_MCA_prte_default_hostfile=none",
+		"HYDRA_RMK=user",
+	};
+	int code = 0;
 
-	if (code == 0)
-		code = add_env(c,
-			       strdup("OMPI_MCA_orte_default_hostfile=none"));
-	return code == 0 ? add_env(c, strdup("HYDRA_RMK=user")) : code;
+	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(here); i++)
+		code = add_env(c, strdup(here[i]));
+	return code;
 }
 
 /* Only the jobs of this cell share their batches, whatever runs beside it. */
@@ -270,22 +370,30 @@ bool command_has_checkpoints(const json_t *train)
 	       !json_object_get(train, "checkpoint_dir");
 }
 
-char *command_checkpoints(const struct runner *r, const struct cell_job *job)
+char *command_checkpoints(const struct runner *r, const char *writable,
+			  const struct cell_job *job)
 {
+	const char *own = strrchr(r->scratch, '/') + 1;
 	char *path;
 
 	if (!command_has_checkpoints(job->train))
 		return strdup("");
-	return asprintf(&path, "%s/checkpoints-%s", r->scratch, job->name) < 0
+	/* nobody else has a folder of that name, which is removed */
+	return asprintf(&path, "%s/%s-checkpoints-%s",
+			writable ? writable : r->scratch, own, job->name) < 0
 		       ? NULL
 		       : path;
 }
 
-/* A folder of this run alone, unless the workload names one. */
+/* A folder of this run alone, in the mount if that is writable, unless the
+ * workload names one. */
 static int add_checkpoints(struct command *c, const struct runner *r,
-			   const struct cell_job *job)
+			   const struct cell *cell, const struct cell_job *job,
+			   const char *mnt)
 {
-	_cleanup_free_ char *path = command_checkpoints(r, job);
+	bool inside = r->mounted && cell_writable(&cell->mounts[job->mount]);
+	_cleanup_free_ char *path =
+		command_checkpoints(r, inside ? mnt : NULL, job);
 
 	if (!path)
 		return -ENOMEM;
@@ -315,7 +423,7 @@ static int add_train(struct command *c, const struct runner *r,
 	if (code == 0)
 		code = add_coordinate(c, r, job);
 	if (code == 0)
-		code = add_checkpoints(c, r, job);
+		code = add_checkpoints(c, r, cell, job, v->mnt);
 	if (code == 0 && cell_job_is_simulated(job))
 		code = add_fs_config(c, r, cell, job);
 	if (code == 0 && cell->gpud)
@@ -329,7 +437,7 @@ static int add_train(struct command *c, const struct runner *r,
 int command_job(struct command *c, const struct runner *r,
 		const struct cell *cell, size_t index, const char *mnt,
 		const char *record, const struct network *prepd,
-		struct err *err)
+		const struct store *store, struct err *err)
 {
 	const struct cell_job *job = &cell->jobs[index];
 	_cleanup_free_ char *socket = command_socket(r);
@@ -350,6 +458,8 @@ int command_job(struct command *c, const struct runner *r,
 		network_address(prepd, 0, dispatcher);
 	variables_set_numbers(&v, r->w, cell);
 	code = job->nodes > 1 ? add_here(c) : 0;
+	if (code == 0 && cell->s3)
+		code = add_store(c, r, cell, store);
 	if (code == 0)
 		code = add_environment(c, job, &v);
 	if (code == 0)

@@ -1,42 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* Estimates the time of a workload before it runs. */
+/* Estimates the time of a workload before it runs: gpemu-train --simulate. */
 #ifndef GPEMU_RUNNER_CELL_RUN_ESTIMATE_H
 #define GPEMU_RUNNER_CELL_RUN_ESTIMATE_H
 
 #include "runner/run/runner.h"
 
 struct estimate {
-	double seconds;	   /* wall time of the cells without a record */
-	size_t n_cells;	   /* these */
-	size_t n_measured; /* of them: from an earlier run of the same point */
-	size_t n_modelled; /* of them: from the profiles */
-	/* of them: not counted in `seconds` */
-	size_t n_simulated, n_unknown;
+	double seconds;	    /* wall time of the cells without a record */
+	size_t n_cells;	    /* these */
+	size_t n_measured;  /* of them: from an earlier run of the same point */
+	size_t n_simulated; /* of them: their point was simulated */
+	size_t n_mean;	    /* of them: the mean of those */
+	/* of them: not counted in `seconds`; they are simulations, or cannot be
+	 * simulated */
+	size_t n_itself, n_unknown;
+	struct err why;	  /* of the first unknown one */
+	json_t *records;  /* of the simulated jobs */
+	json_t *left_out; /* {WHAT: true}: by --approximate */
 };
-
-/* The reads of a job, from the profiles. */
-struct estimate_shape {
-	double bytes;	    /* of the dataset */
-	double cache_bytes; /* of its mount, or of all nodes; 0: no cache */
-	double steps;	    /* of each GPU in an epoch */
-	bool direct;	    /* bypasses the page cache */
-};
-
-/* -ENOENT: a user's program, or a dataset without a profile. */
-int estimate_shape(const struct runner *r, const struct cell *cell,
-		   const struct cell_job *job, struct estimate_shape *ret);
 
 /*
  * Cells `todo` of loop_list. A point with a record takes as long as that run.
- * Otherwise the time of gpemu-train is that of its bottleneck: the GPUs (steps,
- * copies and all-reduce), the pin stage, the virtual cores, or the storage
- * device at the loader's queue depth, behind a cache with a hit ratio of its
- * share of the bytes (LRU less) from the second epoch on; plus the time to
- * mount and start. Jobs run concurrently, except on the shared GPUs of a
- * gpemu-gpud. User programs and folders are unknown; a simulation takes the
- * time of its computation; checkpoints are ignored.
+ * Otherwise gpemu-train --simulate --approximate gets the configuration of each
+ * job, alone, with that of its mount, and a dataset of the same sizes if it is
+ * yet to be made; to that the time to mount and start is added. Jobs run
+ * concurrently, but shared GPUs are at least as long busy as all of them
+ * together. The simulations are bounded in number and time; the other points
+ * take their mean. User programs are unknown; a simulation takes the time of
+ * its computation. -ENOMEM, -EINTR. Free with estimate_fini, failed or not.
  */
-int estimate_run(const struct runner *r, const size_t *todo, size_t n,
+int estimate_run(struct runner *r, const size_t *todo, size_t n,
 		 struct estimate *ret, struct err *err);
+void estimate_fini(struct estimate *e);
 
 #endif

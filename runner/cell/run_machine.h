@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine that gpemu-train emulates with the options of a job. */
+/* What gpemu-train emulates with the options of a job, as far as it can be told
+ * without a run. */
 #ifndef GPEMU_RUNNER_CELL_RUN_MACHINE_H
 #define GPEMU_RUNNER_CELL_RUN_MACHINE_H
 
-#include "emu/node/profile_node.h"
-#include "emu/profile/profile_gpu.h"
 #include "runner/spec/run_workload.h"
 
 /* A key of a job or mount, or the default of `program` (w->defaults); "" and 0:
@@ -13,38 +12,10 @@ const char *config_text(const struct workload *w, const json_t *config,
 			const char *program, const char *key);
 double config_number(const struct workload *w, const json_t *config,
 		     const char *program, const char *key);
-bool config_flag(const struct workload *w, const json_t *config,
-		 const char *program, const char *key);
 
-struct machine {
-	struct node_profile node; /* all 0: no node */
-	const char *gpu;	  /* borrowed from the workload or `node` */
-	const char
-		*prep; /* profile of --prep emulated; NULL: other transforms */
-	const char *prep_time; /* instead of that profile; NULL: not given */
-	const char *prep_gpu; /* profile of transforms on the GPU; NULL: none */
-	double gpus;	      /* of one node */
-	double nodes;	      /* sharing an epoch */
-	double workers;
-	double cores; /* virtual ones; 0: none */
-	double depth; /* reads in flight */
-};
-
-/* The machine as gpemu-train, or for the GPU the cell's gpemu-gpud, sets it up.
- */
-void machine_of(const struct workload *w, const struct cell *cell,
-		const struct cell_job *job, struct machine *ret);
-void machine_fini(struct machine *m);
-
-/* The model of a job in the profile of its GPU, as gpemu-train finds it: see
- * variant_find. */
-const struct gpu_model *machine_model(const struct workload *w,
-				      const json_t *train,
-				      const struct gpu_profile *p,
-				      struct err *err);
-
-/* The transforms of a batch on a GPU. */
-uint64_t machine_prep_gpu_ns(const struct machine *m, uint64_t batch);
+/* The GPU of a job, or of the cell's gpemu-gpud; malloc'ed. NULL: no memory. */
+char *machine_gpu(const struct workload *w, const struct cell *cell,
+		  const struct cell_job *job);
 
 /*
  * Checks of key combinations, which no program can do for one key: every model

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/plugin.h"
 #include "common/util.h"
 #include "emu/profile/profile.h"
 #include "emu/profile/profile_dataset.h"
@@ -13,10 +14,10 @@
 #include "emu/profile/profile_prep.h"
 #include "emu/profile/profile_share.h"
 #include "emu/profile/profile_storage.h"
+#include "fs/cache/tier.h"
 #include "runner/run/run_dataset.h"
 #include "runner/run/run_identity.h"
 #include "runner/cell/run_machine.h"
-#include "runner/cell/run_tiers.h"
 
 static json_t *profile_json(const char *path, const char *hash)
 {
@@ -92,16 +93,42 @@ static int note(json_t *all, json_t *to, enum profile_kind kind,
 	return r < 0 ? err_set(err, -ENOMEM, "out of memory") : 0;
 }
 
-static int note_tiers(json_t *all, json_t *to, const struct workload *w,
-		      const json_t *fs, bool read, struct err *err)
+/* gpemu-fs has checked the text. */
+static int any_storage(const void *storage, struct err *err)
 {
-	struct run_tiers t;
-	int r = run_tiers_of(w, fs, &t);
+	(void)storage;
+	(void)err;
+	return 0;
+}
 
+static int note_tiers(json_t *all, json_t *to, const json_t *fs, bool read,
+		      struct err *err)
+{
+	json_t *texts = json_object_get(fs, "tier");
+	struct tiers t = { 0 };
+	int r = 0;
+
+	if (json_is_string(texts))
+		tiers_parse(json_string_value(texts), false, any_storage, &t,
+			    NULL);
+	for (size_t i = 0; i < json_array_size(texts); i++)
+		tiers_parse(json_string_value(json_array_get(texts, i)), false,
+			    any_storage, &t, NULL);
 	for (size_t i = 0; r == 0 && i < t.n; i++)
 		r = note(all, to, PROFILE_STORAGE, t.v[i].storage, read, err);
-	run_tiers_fini(&t);
+	tiers_fini(&t);
 	return r;
+}
+
+/* Of a gpemu-fs or, as they are called there, gpemu-s3. */
+static int note_storage(json_t *all, json_t *to, const struct workload *w,
+			const json_t *config, const char *program, bool read,
+			struct err *err)
+{
+	int r = note(all, to, PROFILE_STORAGE,
+		     config_text(w, config, program, "storage"), read, err);
+
+	return r == 0 ? note_tiers(all, to, config, read, err) : r;
 }
 
 static int note_mount(json_t *all, json_t *to, const struct workload *w,
@@ -113,34 +140,39 @@ static int note_mount(json_t *all, json_t *to, const struct workload *w,
 		     json_string_value(json_object_get(m->dataset, key)), read,
 		     err);
 
-	if (r == 0 && mounted)
-		r = note(all, to, PROFILE_STORAGE,
-			 config_text(w, m->fs, "fs", "storage"), read, err);
-	if (r == 0 && mounted)
-		r = note_tiers(all, to, w, m->fs, read, err);
-	return r;
+	return r == 0 && mounted
+		       ? note_storage(all, to, w, m->fs, "fs", read, err)
+		       : r;
+}
+
+static int note_prep(json_t *all, json_t *to, const struct workload *w,
+		     const json_t *train, bool read, struct err *err)
+{
+	const char *name = config_text(w, train, "train", "prep_profile");
+
+	if (!plugin_is(config_text(w, train, "train", "prep"), "emulated"))
+		return 0;
+	return note(all, to, PROFILE_PREP, name[0] ? name : PREP_DEFAULT, read,
+		    err);
 }
 
 static int note_job(json_t *all, json_t *to, const struct workload *w,
 		    const struct cell *cell, const struct cell_job *job,
 		    bool read, struct err *err)
 {
-	struct machine m;
-	int r;
+	_cleanup_free_ char *gpu = machine_gpu(w, cell, job);
+	int r = gpu ? note(all, to, PROFILE_GPU, gpu, read, err) : -ENOMEM;
 
-	machine_of(w, cell, job, &m);
-	r = note(all, to, PROFILE_GPU, m.gpu, read, err);
 	if (r == 0)
 		r = note(all, to, PROFILE_NODE,
 			 config_text(w, job->train, "train", "node"), read,
 			 err);
 	if (r == 0)
-		r = note(all, to, PROFILE_PREP, m.prep, read, err);
+		r = note_prep(all, to, w, job->train, read, err);
 	if (r == 0)
 		r = note(all, to, PROFILE_PREP,
 			 config_text(w, job->train, "train", "prep_gpu"), read,
 			 err);
-	machine_fini(&m);
 	return r;
 }
 
@@ -185,6 +217,8 @@ static int note_cell(json_t *all, json_t *to, const struct workload *w,
 		r = note(all, to, PROFILE_NODE,
 			 config_text(w, cell->prepd, "prepd", "nic"), read,
 			 err);
+	if (r == 0 && cell->s3)
+		r = note_storage(all, to, w, cell->s3, "s3", read, err);
 	for (size_t i = 0; r == 0 && i < cell->n_mounts; i++)
 		r = note_mount(all, to, w, &cell->mounts[i], mounted, read,
 			       err);

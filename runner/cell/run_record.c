@@ -71,6 +71,8 @@ static json_t *commands_json(const struct run *run)
 		json_array_append_new(j, command_json(&run->mounts[i].command));
 	if (run->cell->gpud)
 		json_array_append_new(j, command_json(&run->gpud.command));
+	if (run->cell->s3)
+		json_array_append_new(j, command_json(&run->s3.command));
 	for (size_t i = 0; i < run->prepd.n; i++)
 		json_array_append_new(
 			j, command_json(&run->prepd.parts[i].command));
@@ -90,7 +92,8 @@ static json_t *cell_json(const struct run *run)
 	snprintf(hash, sizeof(hash), "%016" PRIx64, c->hash);
 	return json_pack(
 		"{s:s, s:s, s:s, s:o, s:I, s:I, s:f, s:b, s:b, s:o, s:o, "
-		"s:O?, s:O?, s:o, s:o, s:o, s:s, s:s, s:I, s:s, s:f, s:I, "
+		"s:O?, s:O?, s:O?, s:o, s:o, s:o, s:s, s:s, s:I, s:s, s:f, "
+		"s:I, "
 		"s:O, s:s?}",
 		"id", c->id, "hash", hash, "workload", w->name, "axes",
 		axes_json(w, c->point), "repetition",
@@ -98,12 +101,13 @@ static json_t *cell_json(const struct run *run)
 		"time_scale", w->time_scale, "mounted", run->mounted,
 		"simulated", cell_is_simulated(c), "mounts", mounts_json(run),
 		"jobs", jobs_json(run), "gpud", c->gpud, "prepd", c->prepd,
-		"profiles", profiles, "files", identity_of(w, c, run->with_fs),
-		"commands", commands_json(run), "gpemu", GPEMU_VERSION, "order",
-		workload_order_name(w), "warmup", (json_int_t)w->warmup,
-		"started", run->started, "wall_seconds", wall / NS_PER_S,
-		"attempts", (json_int_t)run->attempt, "overrides", w->overrides,
-		"network", network_name(&run->network));
+		"s3", c->s3, "profiles", profiles, "files",
+		identity_of(w, c, run->with_fs), "commands", commands_json(run),
+		"gpemu", GPEMU_VERSION, "order", workload_order_name(w),
+		"warmup", (json_int_t)w->warmup, "started", run->started,
+		"wall_seconds", wall / NS_PER_S, "attempts",
+		(json_int_t)run->attempt, "overrides", w->overrides, "network",
+		network_name(&run->network));
 }
 
 /* The record of a job with `run` added; an object in any case. */
@@ -339,6 +343,8 @@ json_t *run_record(struct run *run, const char *failure)
 		json_object_set(record, "gpud", run->gpud.status);
 	if (run->prepd.status)
 		json_object_set(record, "prepd", run->prepd.status);
+	if (run->s3.stats)
+		json_object_set(record, "s3", run->s3.stats);
 	if (judge(run->r->w, record, NULL, &run->disturbed) < 0)
 		return NULL;
 	return json_incref(record);

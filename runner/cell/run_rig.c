@@ -101,16 +101,15 @@ static void of_cell(const json_t *record, json_t *limits)
 	if (s < LEAST_S || used <= BUSY_SHARE * cpus)
 		return;
 	snprintf(why, sizeof(why),
-		 "its programs used %.3g of %.0f CPUs: with nothing emulated "
-		 "to wait for, this machine is at most %.3g times as fast",
+		 "its programs used %.3g of %.0f CPUs: without emulated "
+		 "durations this machine is at most %.3g times as fast",
 		 used, cpus, cpus / used);
 	add(limits, "ceiling", "cell", used / (BUSY_SHARE * cpus), why);
 	if (used <= CPU_SHARE * cpus)
 		return;
 	snprintf(why, sizeof(why),
 		 "its programs used %.3g of %.0f CPUs: real work and emulation "
-		 "waited for a CPU, and a machine with more CPUs would give "
-		 "another result",
+		 "waited for a CPU; more CPUs would change the result",
 		 used, cpus);
 	add(limits, "cpu", "cell", used / (CPU_SHARE * cpus), why);
 }

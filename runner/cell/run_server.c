@@ -13,6 +13,7 @@
 #include "common/util.h"
 #include "runner/cell/run_cell_private.h"
 #include "runner/run/run_dataset.h"
+#include "runner/run/run_remove.h"
 #include "runner/run/run_warm.h"
 
 /* arbitrary: a million files are scanned in a few seconds */
@@ -33,12 +34,14 @@ int run_start_server(struct run *run, struct child *child,
 {
 	_cleanup_(child_ready_fini) struct child_ready ready = { .fd = -1 };
 	const char *name = run_program_name(program);
+	char *env[COMMAND_ARGS + 2];
 	int status = 0, code = child_ready_init(&ready, err);
 
+	env[0] = ready.env;
+	memcpy(env + 1, command->env, sizeof(command->env));
 	if (code == 0)
-		code = child_start(child, command->argv,
-				   (char *const[]){ ready.env, NULL },
-				   run->log_fd, run->log_fd, err);
+		code = child_start(child, command->argv, env, run->log_fd,
+				   run->log_fd, err);
 	if (code < 0)
 		return code;
 	code = child_wait_ready(child, &run->r->stop, &ready, timeout_ns,
@@ -62,6 +65,9 @@ int run_start_mount(struct run *run, size_t i, struct err *err)
 
 	if (mkdir(m->mnt, 0700) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "%s: %s", m->mnt, strerror(errno));
+	if (m->scratch && mkdir(m->scratch, 0700) < 0)
+		return err_set(err, -errno, "%s: %s", m->scratch,
+			       strerror(errno));
 	code = network_enter(&run->network, (uint32_t)i, err);
 	if (code < 0)
 		return code;
@@ -162,6 +168,8 @@ void run_end_mounts(struct run *run)
 		if (child_is_mounted(m->mnt))
 			detach(m->mnt);
 		rmdir(m->mnt);
+		if (m->scratch)
+			run_remove(m->scratch);
 	}
 }
 

@@ -35,14 +35,16 @@ struct key {
 
 #define TAKEN(path, type, member) path, type, offsetof(struct dlio, member)
 #define NO_EVALUATION "there is no evaluation"
-#define NO_DATA "the dataset is made up as it is read"
+#define NO_DATA "the dataset is generated on read"
 
 /* What is in neither list is noted as unknown. */
 static const struct key keys[] = {
 	{ TAKEN("model.name", TEXT, model) },
 	{ TAKEN("model.model_size_bytes", NUMBER, model_bytes), 0, 1e15 },
 	{ TAKEN("model.model_size", NUMBER, model_size), 0, 1e15 },
-	{ "model.type", NOTED, .why = "a step takes its time for any model" },
+	{ "model.type", NOTED,
+	  .why = "the time of a step does not depend on "
+		 "the model" },
 	{ TAKEN("framework", TEXT, framework) },
 	{ TAKEN("workflow.train", FLAG, train) },
 	{ TAKEN("workflow.checkpoint", FLAG, checkpoint) },
@@ -115,7 +117,9 @@ static const struct key *find(const char *path)
 
 /* --- notes ------------------------------------------------------------ */
 
-int dlio_note(struct dlio *d, const struct conf_node *at, const char *fmt, ...)
+/* Note what is at `at`; the text is one line, whatever it has. -ENOMEM. */
+__attribute__((format(printf, 3, 4))) static int
+dlio_note(struct dlio *d, const struct conf_node *at, const char *fmt, ...)
 {
 	struct dlio_note *n = realloc(d->notes, (d->n_notes + 1) * sizeof(*n));
 	char *text;
@@ -330,9 +334,9 @@ static int check(const struct reading *r, const struct conf_node *root)
 	if (!d->train)
 		return conf_node_error(
 			place(root, "workflow", "train"), r->name, r->err,
-			"workflow.train: it is off, and generating data or "
-			"writing checkpoints alone is no training; for "
-			"checkpoints see workloads/mlperf-checkpoint.yaml");
+			"workflow.train: it is off: only training can be "
+			"imported; for checkpoints see "
+			"workloads/mlperf-checkpoint.yaml");
 	if (!conf_node_get(root, "dataset"))
 		return conf_node_error(root, r->name, r->err,
 				       "not a workload of DLIO: 'dataset' is "
@@ -407,8 +411,8 @@ static int note_limits(struct dlio *d, const struct conf_node *root)
 			      "utilisation");
 	if (r == 0 && d->format && strcmp(d->format, "synthetic") != 0)
 		r = dlio_note(d, format,
-			      "dataset.format: %s: a record is plain bytes, "
-			      "which nothing parses",
+			      "dataset.format: %s: records are plain bytes and "
+			      "not parsed",
 			      d->format);
 	if (r == 0 && d->per_file > 1 && d->record_sd > 0)
 		r = dlio_note(d, format,

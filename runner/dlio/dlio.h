@@ -61,8 +61,4 @@ void dlio_free(struct dlio *d);
  * -ENOMEM; errors of the stream are the caller's. */
 int dlio_write(const struct dlio *d, const char *path, FILE *f);
 
-/* Note what is at `at`; the text is one line, whatever it has. -ENOMEM. */
-int dlio_note(struct dlio *d, const struct conf_node *at, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
 #endif

@@ -90,7 +90,7 @@ static void write_head(const struct dlio *d, const char *path, FILE *f)
 		fputc(isprint((unsigned char)*c) ? *c : '?', f);
 	fputs(", a workload of DLIO.\n", f);
 	if (d->n_notes)
-		fputs("# Not taken, or not as it was there:\n", f);
+		fputs("# Left out or changed:\n", f);
 	for (size_t i = 0; i < d->n_notes; i++)
 		write_comment(d->notes[i].text, f);
 }

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/program/gnuplot.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "runner/spec/run_expect.h"
@@ -286,22 +287,13 @@ size_t plot_data(const struct result *res, const struct plot *p, FILE *f)
 
 /* --- script ----------------------------------------------------------- */
 
-/* A text in single quotes, as gnuplot reads it. */
-static void quoted(FILE *f, const char *s)
-{
-	fputc('\'', f);
-	for (; *s; s++)
-		fprintf(f, *s == '\'' ? "''" : "%c", *s);
-	fputc('\'', f);
-}
-
 static void axis_label(char axis, const char *text, bool wide, FILE *f)
 {
 	char label[220];
 
 	snprintf(label, sizeof(label), "%s%s", text, wide ? ", log scale" : "");
 	fprintf(f, "set %clabel ", axis);
-	quoted(f, label);
+	gnuplot_quote(label, f);
 	fputc('\n', f);
 }
 
@@ -311,7 +303,7 @@ static void labels(const struct view *v, const struct plot *p, FILE *f)
 
 	if (p->title) {
 		fputs("set title ", f);
-		quoted(f, p->title);
+		gnuplot_quote(p->title, f);
 		fputs(" font ',12'\n", f);
 	}
 	axis_label('x', p->x_label ? p->x_label : p->x, v->wide_x, f);
@@ -362,7 +354,7 @@ static void ticks(const struct view *v, bool beside_legend, FILE *f)
 		if (crowded && v->numeric && (axis->n_points - i) % 2 == 0)
 			*text = 0;
 		fputs(i ? ", " : "", f);
-		quoted(f, text);
+		gnuplot_quote(text, f);
 		fprintf(f, " %.9g", x_at(v, i));
 	}
 	fputs(")\n", f);
@@ -394,7 +386,7 @@ static void legend(const struct view *v, const struct plot *p, FILE *f)
 		fputs("set key outside right center vertical Left reverse "
 		      "samplen 3.5 spacing 1.4 title ",
 		      f);
-		quoted(f, p->series_label ? p->series_label : p->series);
+		gnuplot_quote(p->series_label ? p->series_label : p->series, f);
 		fputs(" left\n", f);
 	}
 }
@@ -432,7 +424,7 @@ void plot_series(FILE *f, const char *file, size_t i, const char *title)
 		"'%s' index %zu using 1:2 with linespoints lw 1.8 lc rgb '%s' "
 		"dt %d pt %d ps 1 title ",
 		file, i, styles[k].line, styles[k].dash, styles[k].point);
-	quoted(f, title);
+	gnuplot_quote(title, f);
 }
 
 /* gnuplot rejects a series without values. */
@@ -460,7 +452,7 @@ static void draw_line(const struct view *v, const struct plot *p, size_t s,
 		"'%s.dat' index %zu using 1:3 with linespoints lw 1.8 "
 		"lc rgb '%s' dt %d pt %d ps 1 title ",
 		p->name, s, styles[k].line, styles[k].dash, styles[k].point);
-	quoted(f, series_name(v, s));
+	gnuplot_quote(series_name(v, s), f);
 }
 
 static void draw_bar(const struct view *v, const struct plot *p, size_t s,
@@ -479,7 +471,21 @@ static void draw_bar(const struct view *v, const struct plot *p, size_t s,
 		p->name, s, shift, range,
 		v->spread ? "boxerrorbars lw 1.2" : "boxes",
 		styles[s % ARRAY_SIZE(styles)].fill);
-	quoted(f, series_name(v, s));
+	gnuplot_quote(series_name(v, s), f);
+}
+
+/* Does the text have the word, its own spaces aside: "LRU, 65 %" has 65%? */
+static bool mentions(const char *text, const char *word)
+{
+	for (; *text; text++) {
+		const char *t = text, *w = word;
+
+		while (*w && (*t == *w || *t == ' '))
+			w += *t++ == *w;
+		if (!*w)
+			return true;
+	}
+	return false;
 }
 
 /* Open stars without a line, beside the bars of their series: published values.
@@ -490,8 +496,8 @@ static void draw_published(const struct view *v, const struct plot *p,
 	const struct published *pub = v->w->published.items;
 	double n = (double)n_series(v);
 	size_t index = n_series(v);
-	/* a star, or another shape without area */
-	static const int points[] = { 3, 2, 1 };
+	/* a star or another shape without area, then open ones */
+	static const int points[] = { 3, 2, 1, 8, 6, 12, 4, 10 };
 
 	for (size_t k = 0; k < v->w->published.n; k++) {
 		size_t s = series_of(v, &pub[k]);
@@ -513,10 +519,10 @@ static void draw_published(const struct view *v, const struct plot *p,
 				? styles[s % ARRAY_SIZE(styles)].line
 				: "#000000");
 		named = s < n_series(v) &&
-			!strstr(pub[k].name, series_name(v, s));
+			!mentions(pub[k].name, series_name(v, s));
 		snprintf(title, sizeof(title), "%s%s%s, published", pub[k].name,
 			 named ? ": " : "", named ? series_name(v, s) : "");
-		quoted(f, title);
+		gnuplot_quote(title, f);
 		before = ", \\\n     ";
 		index++;
 	}
@@ -538,7 +544,7 @@ static void draw(const struct result *res, const struct view *v,
 	fputc('\n', f);
 }
 
-void plot_script(const struct result *res, const struct plot *p, FILE *f)
+static void plot_script(const struct result *res, const struct plot *p, FILE *f)
 {
 	struct view v = view_of(res, p);
 	size_t height = PLOT_HEIGHT + legend_rows(&v, p) * LEGEND_ROW;

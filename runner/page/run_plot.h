@@ -25,11 +25,7 @@ int plot_gnuplot(const char *name, struct runner *r, struct err *err);
 /* "'FILE' index I using 1:2 with linespoints ..." in the style of series I. */
 void plot_series(FILE *f, const char *file, size_t i, const char *title);
 
-/*
- * Write the two files of a plot to streams; for tests too. plot_data returns
- * the number of values.
- */
+/* Write the data of a plot to a stream; for tests too. The number of values. */
 size_t plot_data(const struct result *res, const struct plot *p, FILE *f);
-void plot_script(const struct result *res, const struct plot *p, FILE *f);
 
 #endif

@@ -100,6 +100,11 @@ static void table_head(const struct result *res, FILE *f)
 		html_text(f, m->unit);
 		fputs("</small></th>", f);
 	}
+	if (conf_node_get(w->root, "rules"))
+		fprintf(f,
+			"<th class=\"n\">AU enough<small>&ge; %.3g %%</small>"
+			"</th>",
+			100 * w->rules.au.fraction);
 	fputs("<th class=\"n\">runs</th></tr></thead>\n<tbody>\n", f);
 }
 
@@ -132,6 +137,9 @@ static void table(const struct result *res, FILE *f)
 		}
 		for (size_t m = 0; m < res->n_columns; m++)
 			number_cell(result_at(res, i, res->metrics[m]), f);
+		if (result_enough(res, i))
+			fprintf(f, "<td class=\"n\">%s</td>",
+				result_enough(res, i));
 		fprintf(f, "<td class=\"n\">%zu", res->n_ok[i]);
 		if (res->n_failed[i])
 			fprintf(f, "<br>%zu failed", res->n_failed[i]);
@@ -291,6 +299,7 @@ static void setup(const struct result *res, FILE *f)
 	node_item(f, "base: exec", w->base.exec);
 	node_item(f, "base: gpud", w->base.gpud);
 	node_item(f, "base: prepd", w->base.prepd);
+	node_item(f, "base: s3", w->base.s3);
 	node_item(f, "mounts", conf_node_get(w->root, "mounts"));
 	node_item(f, "jobs", conf_node_get(w->root, "jobs"));
 	axes(w, f);
@@ -433,7 +442,8 @@ static void provenance(const struct result *res, FILE *f)
 	file(res->r->w, f);
 }
 
-void report_html(const struct result *res, const struct verdicts *v, FILE *f)
+static void report_html(const struct result *res, const struct verdicts *v,
+			FILE *f)
 {
 	json_auto_t *warnings = warnings_json(res->records);
 	struct rules rules;

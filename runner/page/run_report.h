@@ -13,7 +13,5 @@
  * omitted. -errno. */
 int report_write(const struct result *res, const struct verdicts *v,
 		 struct err *err);
-/* The same to a stream. */
-void report_html(const struct result *res, const struct verdicts *v, FILE *f);
 
 #endif

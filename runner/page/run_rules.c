@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/util.h"
 #include "runner/cell/run_cell.h"
-#include "runner/cell/run_estimate.h"
 #include "runner/run/run_host.h"
 #include "runner/page/run_html.h"
 
@@ -31,54 +31,55 @@ static void judge(struct rules *rules, int which, double found)
 	r->n_broken += found < least[which];
 }
 
-static double number(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
-}
-
 /* --- of a record ------------------------------------------------------ */
 
-static void add_epochs(struct rules *rules, const json_t *job)
+static void add_epochs(struct rules *rules, const json_t *job, bool au)
 {
 	const json_t *epochs = json_object_get(job, "epochs"), *e;
 	size_t i;
 
 	json_array_foreach ((json_t *)epochs, i, e) {
 		if (json_is_number(json_object_get(e, "steps")))
-			judge(rules, RULE_STEPS, number(e, "steps"));
-		if (json_is_number(json_object_get(e, "au")))
-			judge(rules, RULE_AU, 100 * number(e, "au"));
+			judge(rules, RULE_STEPS, json_get_number(e, "steps"));
+		if (au && json_is_number(json_object_get(e, "au")))
+			judge(rules, RULE_AU, 100 * json_get_number(e, "au"));
 	}
 }
 
 /* `memory`: bytes of the cache that could hold the data; 0: no cache. */
-static void add_job(struct rules *rules, bool mounted, double memory,
-		    const json_t *job)
+static void add_job(struct rules *rules, bool cold, double memory,
+		    const json_t *job, bool au)
 {
 	const json_t *data = json_object_get(job, "dataset");
-	bool direct = json_is_true(
-		json_object_get(json_object_get(job, "config"), "direct"));
 
 	if (!json_is_object(data))
 		return;
 	/* without a cache the rule holds */
 	judge(rules, RULE_SIZE,
-	      memory > 0 ? number(data, "bytes") / memory : MIN_SIZE);
-	judge(rules, RULE_COLD, mounted || direct);
-	add_epochs(rules, job);
+	      memory > 0 ? json_get_number(data, "bytes") / memory : MIN_SIZE);
+	judge(rules, RULE_COLD, cold);
+	add_epochs(rules, job, au);
 }
 
-static const char *text(const json_t *j, const char *key)
+/* A simulation leaves it out. */
+static bool is_direct(const json_t *job)
 {
-	const char *s = json_string_value(json_object_get(j, key));
+	const json_t *list =
+		json_object_get(json_object_get(job, "fs"), "left_out");
+	json_t *what;
+	size_t i;
 
-	return s ? s : "";
+	json_array_foreach ((json_t *)list, i, what)
+		if (!strcmp(json_string_value(what), "--direct"))
+			return true;
+	return json_is_true(
+		json_object_get(json_object_get(job, "config"), "direct"));
 }
 
 static double capacity(const json_t *mount)
 {
-	return strcmp(text(mount, "policy"), "none")
-		       ? number(mount, "capacity_bytes")
+	return strcmp(json_get_text(mount, "policy"), "none")
+		       ? json_get_number(mount, "capacity_bytes")
 		       : 0;
 }
 
@@ -89,7 +90,7 @@ static double cache_bytes(const json_t *record, const json_t *spec,
 {
 	const json_t *mounts = json_object_get(record, "mounts");
 	size_t nodes = json_array_size(json_object_get(job, "nodes"));
-	const char *first = text(spec, "mount");
+	const char *first = json_get_text(spec, "mount");
 	double sum = 0;
 	char name[256];
 
@@ -116,9 +117,9 @@ static void add_record(struct rules *rules, bool mounted, double host_memory,
 	json_object_foreach ((json_t *)specs, name, spec) {
 		const json_t *job = jobs ? json_object_get(jobs, name) : record;
 
-		add_job(rules, mounted,
+		add_job(rules, mounted || is_direct(job),
 			mounted ? cache_bytes(record, spec, job) : host_memory,
-			job);
+			job, true);
 	}
 }
 
@@ -130,38 +131,30 @@ void rules_of(struct rules *ret, const struct result *res)
 
 	init(ret, res->r->w);
 	json_array_foreach (res->records, i, record)
-		add_record(ret, res->r->mounted, number(host, "memory_bytes"),
-			   record);
+		add_record(ret, res->r->mounted,
+			   json_get_number(host, "memory_bytes"), record);
 }
 
 /* --- before ----------------------------------------------------------- */
 
-int rules_expected(struct rules *ret, const struct runner *r)
+void rules_expected(struct rules *ret, const struct runner *r,
+		    const json_t *simulated)
 {
 	json_auto_t *host = host_about();
+	json_t *job;
+	size_t i;
 
 	init(ret, r->w);
-	for (size_t i = 0; i < r->w->n_points; i++) {
-		struct cell cell;
+	json_array_foreach ((json_t *)simulated, i, job) {
+		const json_t *fs = json_object_get(job, "fs");
 
-		if (workload_cell(r->w, i, r->mounted, &cell) < 0)
-			return -ENOMEM;
-		for (size_t k = 0; k < cell.n_jobs; k++) {
-			struct estimate_shape s;
-
-			if (estimate_shape(r, &cell, &cell.jobs[k], &s) < 0)
-				continue;
-			if (!r->mounted)
-				s.cache_bytes = number(host, "memory_bytes");
-			judge(ret, RULE_SIZE,
-			      s.cache_bytes > 0 ? s.bytes / s.cache_bytes
-						: MIN_SIZE);
-			judge(ret, RULE_COLD, r->mounted || s.direct);
-			judge(ret, RULE_STEPS, s.steps);
-		}
-		cell_free(&cell);
+		/* what is left out might lower the utilisation */
+		add_job(ret, r->mounted || is_direct(job),
+			r->mounted ? json_get_number(fs, "capacity_bytes") *
+					     json_get_number(fs, "mounts")
+				   : json_get_number(host, "memory_bytes"),
+			job, !json_object_get(fs, "left_out"));
 	}
-	return 0;
 }
 
 /* --- words ------------------------------------------------------------ */

@@ -36,9 +36,10 @@ struct rules {
 
 /* Check the records of all points. */
 void rules_of(struct rules *ret, const struct result *res);
-/* Check the file before anything runs: all rules but the utilisation, as far as
- * the dataset profiles are sufficient. -ENOMEM. */
-int rules_expected(struct rules *ret, const struct runner *r);
+/* Check the workload before it runs, by the records of simulated jobs (struct
+ * estimate). */
+void rules_expected(struct rules *ret, const struct runner *r,
+		    const json_t *simulated);
 
 /* A line "WARN rule: found, required" per violation, and the names of rules
  * that hold or could not be checked. */

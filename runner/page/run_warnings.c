@@ -3,15 +3,9 @@
 
 #include <string.h>
 
+#include "common/json.h"
 #include "runner/cell/run_disturb.h"
 #include "runner/page/run_html.h"
-
-static const char *text_of(const json_t *j, const char *key)
-{
-	const char *s = json_string_value(json_object_get(j, key));
-
-	return s ? s : "";
-}
 
 static json_t *find(json_t *all, const char *kind, const char *what)
 {
@@ -19,8 +13,8 @@ static json_t *find(json_t *all, const char *kind, const char *what)
 	size_t i;
 
 	json_array_foreach (all, i, one)
-		if (!strcmp(text_of(one, "kind"), kind) &&
-		    !strcmp(text_of(one, "what"), what))
+		if (!strcmp(json_get_text(one, "kind"), kind) &&
+		    !strcmp(json_get_text(one, "what"), what))
 			return one;
 	one = json_pack("{s:s, s:s, s:i, s:f}", "kind", kind, "what", what,
 			"runs", 0, "degree", -1.);
@@ -33,7 +27,8 @@ static void count(json_t *one, const json_t *cell, double degree,
 		  const char *why)
 {
 	json_int_t runs = json_integer_value(json_object_get(one, "runs"));
-	const char *last = text_of(one, "last"), *id = text_of(cell, "id");
+	const char *last = json_get_text(one, "last"),
+		   *id = json_get_text(cell, "id");
 
 	/* several jobs of a run may have reached it */
 	if (strcmp(last, id))
@@ -52,9 +47,9 @@ static void add_limits(json_t *all, const json_t *record)
 	size_t i;
 
 	json_array_foreach (json_object_get(cell, "rig"), i, one)
-		count(find(all, "rig", text_of(one, "limit")), cell,
+		count(find(all, "rig", json_get_text(one, "limit")), cell,
 		      json_number_value(json_object_get(one, "factor")),
-		      text_of(one, "why"));
+		      json_get_text(one, "why"));
 }
 
 static void add_signs(json_t *all, const json_t *record)
@@ -63,15 +58,16 @@ static void add_signs(json_t *all, const json_t *record)
 	size_t i;
 
 	json_array_foreach (json_object_get(cell, "disturbance"), i, one)
-		count(find(all, "disturbed", text_of(one, "sign")), cell,
-		      disturb_share(record), text_of(one, "seen"));
+		count(find(all, "disturbed", json_get_text(one, "sign")), cell,
+		      disturb_share(record), json_get_text(one, "seen"));
 }
 
 /* A sample's name in its dataset, whose path was that of a mount. */
 static const char *sample_of(const json_t *job, const json_t *bad)
 {
-	const char *path = text_of(bad, "sample");
-	const char *root = text_of(json_object_get(job, "config"), "data");
+	const char *path = json_get_text(bad, "sample");
+	const char *root =
+		json_get_text(json_object_get(job, "config"), "data");
 	size_t n = strlen(root);
 
 	return n && !strncmp(path, root, n) && path[n] == '/' ? path + n + 1
@@ -95,7 +91,8 @@ static void add_samples(json_t *all, const json_t *cell, const json_t *job)
 	snprintf(why, sizeof(why),
 		 "%" JSON_INTEGER_FORMAT " samples could not be used, beside "
 		 "%" JSON_INTEGER_FORMAT " that were; the first: %s: %s",
-		 bad, good, sample_of(job, first), text_of(first, "reason"));
+		 bad, good, sample_of(job, first),
+		 json_get_text(first, "reason"));
 	count(find(all, "data", "unusable samples"), cell, (double)bad, why);
 }
 
@@ -107,15 +104,17 @@ static void add_notes(json_t *all, const json_t *cell, const json_t *job)
 
 	json_array_foreach (json_object_get(data, "notes"), i, one)
 		if (json_is_string(json_object_get(one, "shown")))
-			count(find(all, "data", text_of(one, "what")), cell,
+			count(find(all, "data", json_get_text(one, "what")),
+			      cell,
 			      json_number_value(json_object_get(one, "n")),
-			      text_of(one, "shown"));
+			      json_get_text(one, "shown"));
 }
 
 /* What a job's GPU profile does not say. */
 static void add_gpu(json_t *all, const json_t *cell, const json_t *job)
 {
-	const char *notice = text_of(json_object_get(job, "profile"), "notice");
+	const char *notice =
+		json_get_text(json_object_get(job, "profile"), "notice");
 
 	if (notice[0])
 		count(find(all, "gpu", "precision"), cell, 1, notice);
@@ -171,15 +170,15 @@ static void tell(const json_t *one, void (*put)(FILE *f, const char *text),
 		 json_integer_value(json_object_get(one, "runs")),
 		 json_integer_value(json_object_get(one, "of_runs")));
 	put(f, text);
-	put(f, text_of(one, "worst"));
+	put(f, json_get_text(one, "worst"));
 	put(f, ": ");
-	put(f, text_of(one, "why"));
+	put(f, json_get_text(one, "why"));
 }
 
 /* "disturbed by other load, cpu: " */
 static const char *title(const json_t *one)
 {
-	const char *kind = text_of(one, "kind");
+	const char *kind = json_get_text(one, "kind");
 
 	return !strcmp(kind, "rig")    ? "limit of the testbed, "
 	       : !strcmp(kind, "data") ? "the dataset, "
@@ -198,7 +197,8 @@ void warnings_print(const json_t *warnings, FILE *f)
 	size_t i;
 
 	json_array_foreach ((json_t *)warnings, i, one) {
-		fprintf(f, "WARN  %s%s: ", title(one), text_of(one, "what"));
+		fprintf(f, "WARN  %s%s: ", title(one),
+			json_get_text(one, "what"));
 		tell(one, put_text, f);
 		fputc('\n', f);
 	}
@@ -224,7 +224,7 @@ void warnings_html(const json_t *warnings, FILE *f)
 		fputs("<tr><td>", f);
 		html_badge(f, "fail", "WARN");
 		fprintf(f, "</td><td>%s", title(one));
-		html_text(f, text_of(one, "what"));
+		html_text(f, json_get_text(one, "what"));
 		fputs("</td><td class=\"found\">", f);
 		tell(one, html_text, f);
 		fputs("</td></tr>\n", f);

@@ -12,13 +12,6 @@
 
 static const double ALPHA = .05;
 
-static const char *text(const json_t *j, const char *key)
-{
-	const char *s = json_string_value(json_object_get(j, key));
-
-	return s ? s : "";
-}
-
 static int load(const char *path, json_t **ret, struct err *err)
 {
 	_cleanup_free_ char *file = NULL;
@@ -142,7 +135,7 @@ static json_t *change(const json_t *axes, const char *name, const json_t *a,
 		      const json_t *b, size_t n_tests)
 {
 	struct sample x = sample_of(a), y = sample_of(b);
-	const char *unit = text(json_is_object(a) ? a : b, "unit");
+	const char *unit = json_get_text(json_is_object(a) ? a : b, "unit");
 	json_int_t n_a = (json_int_t)x.n, n_b = (json_int_t)y.n;
 	struct change c = { 0 };
 	bool paired = false;
@@ -345,8 +338,8 @@ static json_t *compare(const char *a, const char *b, const json_t *x,
 	differ(differs, "", about_a, about_b);
 	return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "a",
 			 json_bytes(a), "b", json_bytes(b), "workload",
-			 text(x, "workload"), "differs", differs, "only_a",
-			 only_in(cells, others, "axes"), "only_b",
+			 json_get_text(x, "workload"), "differs", differs,
+			 "only_a", only_in(cells, others, "axes"), "only_b",
 			 only_in(others, cells, "axes"), "changes", changes);
 }
 
@@ -364,8 +357,8 @@ static json_t *compare_lists(const char *a, const char *b, const json_t *x,
 
 		if (other)
 			json_array_append_new(
-				all, compare(text(one, "folder"),
-					     text(other, "folder"),
+				all, compare(json_get_text(one, "folder"),
+					     json_get_text(other, "folder"),
 					     json_object_get(one, "summary"),
 					     json_object_get(other, "summary"),
 					     metric));

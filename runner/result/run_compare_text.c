@@ -2,17 +2,11 @@
 /* Prints a comparison as text. */
 #include <string.h>
 
+#include "common/json.h"
 #include "common/text/columns.h"
 #include "common/util.h"
 #include "runner/result/run_compare.h"
 #include "runner/result/run_result.h"
-
-static const char *text(const json_t *j, const char *key)
-{
-	const char *s = json_string_value(json_object_get(j, key));
-
-	return s ? s : "";
-}
 
 static void labels(const json_t *axes, char *buf, size_t n)
 {
@@ -60,7 +54,7 @@ static const char *const titles[] = {
 /* "x1.02", "+3"; "-": there is none */
 static void signed_cell(char *buf, const json_t *row, const char *key)
 {
-	bool ratio = !strcmp(text(row, "scale"), "ratio");
+	bool ratio = !strcmp(json_get_text(row, "scale"), "ratio");
 
 	buf[0] = ratio ? 'x' : '+';
 	cell(buf + json_is_number(json_object_get(row, key)), COLUMNS_TEXT - 1,
@@ -73,7 +67,7 @@ static void fill_row(const struct columns *t, size_t i, const json_t *row)
 	const json_t *p = json_object_get(row, "p_holm");
 
 	snprintf(columns_at(t, i, METRIC), COLUMNS_TEXT, "%s",
-		 text(row, "metric"));
+		 json_get_text(row, "metric"));
 	labels(json_object_get(row, "axes"), columns_at(t, i, AT),
 	       COLUMNS_TEXT);
 	runs(columns_at(t, i, RUNS), COLUMNS_TEXT, row);
@@ -139,7 +133,7 @@ static void print_differs(const json_t *list, FILE *f)
 		value(json_object_get(one, "b"), b, sizeof(b));
 		fprintf(f, "%s  %s: %s -> %s\n",
 			i ? "             " : "Differs also:",
-			text(one, "what"), a, b);
+			json_get_text(one, "what"), a, b);
 	}
 }
 
@@ -173,8 +167,8 @@ static void print_one(const json_t *comparison, size_t width, FILE *f)
 	json_t *row;
 	size_t i, significant = 0, untested = 0;
 
-	fprintf(f, "A  %s\nB  %s\n\n", text(comparison, "a"),
-		text(comparison, "b"));
+	fprintf(f, "A  %s\nB  %s\n\n", json_get_text(comparison, "a"),
+		json_get_text(comparison, "b"));
 	print_changes(changes, width, f);
 	json_array_foreach ((json_t *)changes, i, row) {
 		untested += !json_is_number(json_object_get(row, "p"));
@@ -199,7 +193,8 @@ void compare_print(const json_t *comparison, size_t width, FILE *f)
 	size_t i;
 
 	json_array_foreach ((json_t *)list, i, one) {
-		fprintf(f, "%s%s\n", i ? "\n" : "", text(one, "workload"));
+		fprintf(f, "%s%s\n", i ? "\n" : "",
+			json_get_text(one, "workload"));
 		print_one(one, width, f);
 	}
 	if (list)

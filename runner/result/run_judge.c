@@ -332,7 +332,7 @@ static int refuse_reason(struct judge *j, size_t before)
 
 		one->state = VERDICT_FAIL;
 		free(one->note);
-		one->note = strdup("it holds, but has a reason why it does "
+		one->note = strdup("it holds, but gives a reason why it does "
 				   "not");
 		if (!one->note)
 			return -ENOMEM;

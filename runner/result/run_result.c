@@ -364,10 +364,9 @@ static json_t *files_json(const struct workload *w)
 /* The configuration in the file, for comparisons. */
 static json_t *setup_json(const struct workload *w)
 {
-	static const char *const keys[] = { "dataset", "base",	  "mounts",
-					    "jobs",    "axes",	  "exclude",
-					    "sample",  "metrics", "warmup",
-					    "order" };
+	static const char *const keys[] = { "dataset", "base",	 "mounts",
+					    "jobs",    "axes",	 "exclude",
+					    "metrics", "warmup", "order" };
 	json_t *j = json_object();
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {

@@ -43,6 +43,10 @@ void result_fini(struct result *res);
 const struct spread *result_at(const struct result *res, size_t point,
 			       const struct metric *m);
 
+/* Does the median utilisation of a point reach that of `rules:`? "yes", "no",
+ * "-": there is none. NULL: the workload has no rules. */
+const char *result_enough(const struct result *res, size_t point);
+
 /* The index in `metrics`. */
 static inline size_t result_place(const struct result *res,
 				  const struct metric *m)

@@ -90,6 +90,19 @@ static bool is_twice(const uint64_t *sorted, size_t n, uint64_t key)
 	       (at + 1 < sorted + n && at[1] == key);
 }
 
+const char *result_enough(const struct result *res, size_t point)
+{
+	const struct workload *w = res->r->w;
+	const struct spread *au =
+		result_at(res, point, metric_find(&w->metrics, "au"));
+
+	if (!conf_node_get(w->root, "rules"))
+		return NULL;
+	return !au->n					  ? "-"
+	       : au->median >= 100 * w->rules.au.fraction ? "yes"
+							  : "no";
+}
+
 static void fill_header(const struct result *res, struct columns *t)
 {
 	const struct workload *w = res->r->w;
@@ -105,6 +118,11 @@ static void fill_header(const struct result *res, struct columns *t)
 			 m->label ? m->label : m->name);
 		snprintf(columns_at(t, 1, c), COLUMNS_TEXT, "%s",
 			 m->unit ? m->unit : "");
+	}
+	if (conf_node_get(w->root, "rules")) {
+		snprintf(columns_at(t, 0, c), COLUMNS_TEXT, "AU enough");
+		snprintf(columns_at(t, 1, c++), COLUMNS_TEXT, ">= %.3g %%",
+			 100 * w->rules.au.fraction);
 	}
 	snprintf(columns_at(t, 0, c), COLUMNS_TEXT, "runs");
 }
@@ -128,6 +146,9 @@ static void fill_row(const struct result *res, struct columns *t, size_t point,
 		if (range)
 			*range = '\n'; /* it may go below */
 	}
+	if (result_enough(res, point))
+		snprintf(columns_at(t, row, c++), COLUMNS_TEXT, "%s",
+			 result_enough(res, point));
 	if (failed)
 		snprintf(columns_at(t, row, c), COLUMNS_TEXT,
 			 "%zu, %zu failed%s", ok, failed, alike ? " *" : "");
@@ -156,6 +177,7 @@ static void provenance_real(const struct result *res, const json_t *job,
 			    FILE *f)
 {
 	bool mounted = res->r->mounted;
+	bool store = workload_is_store_only(res->r->w);
 	bool decodes = plugin_is(text_of(job, "config.prep"), "decode");
 	json_t *pin = json_object_get(job, "pin");
 	bool pinned = !json_is_false(json_object_get(pin, "on"));
@@ -164,7 +186,9 @@ static void provenance_real(const struct result *res, const json_t *job,
 		fputs("REAL      no data: batches are synthetic", f);
 	else
 		fprintf(f, "REAL      bytes read from the %s and copied%s%s%s",
-			mounted ? "mount" : "folder",
+			mounted ? "mount"
+			: store ? "object store"
+				: "folder",
 			pinned ? " into pinned buffers" : ", not pinned",
 			decodes ? ", images decoded" : "",
 			mounted ? ", cache decisions" : "");
@@ -172,6 +196,10 @@ static void provenance_real(const struct result *res, const json_t *job,
 		fputs("; gpemu-gpud,\n          its clients and scheduler", f);
 	if (res->r->w->base.prepd)
 		fputs("; gpemu-prepd,\n          its workers and connections",
+		      f);
+	if (res->r->w->base.s3)
+		fputs("; gpemu-s3,\n          its connections and cache "
+		      "decisions",
 		      f);
 	fputc('\n', f);
 	if (strcmp(text_of(pin, "notice"), "?"))
@@ -199,7 +227,7 @@ void result_provenance(const struct result *res, FILE *f)
 	fprintf(f,
 		"EMULATED  %sthe GPU and its link; the records name the "
 		"profiles\n",
-		res->r->mounted ? "the storage device, " : "");
+		res->r->mounted || w->base.s3 ? "the storage device, " : "");
 	if (w->time_scale != 1)
 		fprintf(f,
 			"          an emulated second took %.15g s; seconds "
@@ -235,8 +263,9 @@ void result_print(const struct result *res, size_t width, FILE *f)
 	struct columns t;
 	bool any = false;
 
-	if (columns_init(&t, w->n_points + 2, w->n_axes + res->n_columns + 1) <
-	    0)
+	if (columns_init(&t, w->n_points + 2,
+			 w->n_axes + res->n_columns + 1 +
+				 !!conf_node_get(w->root, "rules")) < 0)
 		return;
 	t.heads = 2;
 	t.words = w->n_axes;

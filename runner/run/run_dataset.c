@@ -31,7 +31,7 @@ static int locate_dir(const struct runner *r, const char *dir, char **ret,
 {
 	const struct conf_node *node =
 		r->w->dataset ? conf_node_get(r->w->dataset, "dir") : NULL;
-	_cleanup_free_ char *path = workload_beside(r->w, dir);
+	_cleanup_free_ char *path = util_beside(r->w->path, dir);
 
 	if (!path)
 		return -ENOMEM;
@@ -48,7 +48,7 @@ static int locate_dir(const struct runner *r, const char *dir, char **ret,
 static int locate_pack(const struct runner *r, const char *pack, char **ret,
 		       struct err *err)
 {
-	_cleanup_free_ char *path = workload_beside(r->w, pack), *real = NULL;
+	_cleanup_free_ char *path = util_beside(r->w->path, pack), *real = NULL;
 
 	real = path ? realpath(path, NULL) : NULL;
 	if (!real)
@@ -131,6 +131,26 @@ int dataset_path(const struct runner *r, const json_t *recipe, char **ret,
 		     (unsigned long long)XXH3_64bits(text, strlen(text))) < 0)
 		return -ENOMEM;
 	return 0;
+}
+
+int dataset_like(const struct runner *r, const json_t *recipe, char **ret,
+		 struct err *err)
+{
+	static const char *const keys[][2] = {
+		{ "dataset", "synth" },	  { "files", "files" },
+		{ "classes", "classes" }, { "scale_bytes", "scale" },
+		{ "seed", "seed" },
+	};
+	json_auto_t *like = json_object();
+
+	if (!json_object_get(recipe, "dataset"))
+		return dataset_path(r, recipe, ret, err);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (json_object_get(recipe, keys[i][0]))
+			json_object_set(like, keys[i][1],
+					json_object_get(recipe, keys[i][0]));
+	*ret = like ? synth_source(like) : NULL;
+	return *ret ? 0 : -ENOMEM;
 }
 
 int dataset_each(struct runner *r,

@@ -31,6 +31,11 @@ bool dataset_is_folder(const json_t *recipe);
 int dataset_path(const struct runner *r, const json_t *recipe, char **ret,
 		 struct err *err);
 
+/* What has the files that the folder of a recipe has, or will have, with the
+ * same sizes: it needs not exist; else as dataset_path. malloc'ed. */
+int dataset_like(const struct runner *r, const json_t *recipe, char **ret,
+		 struct err *err);
+
 /*
  * Make the missing datasets of the workload. A folder appears atomically, even
  * if two gpemu-run make it concurrently. -EINTR: stopped by a signal.

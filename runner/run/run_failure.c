@@ -104,7 +104,7 @@ static bool next_line(FILE *f, char line[LINE])
 static bool is_server(const char *line)
 {
 	return starts(line, "gpemu-fs") || starts(line, "gpemu-gpud") ||
-	       starts(line, "gpemu-prepd");
+	       starts(line, "gpemu-prepd") || starts(line, "gpemu-s3");
 }
 
 /* Of the culprit; without one, of any. One that is not ours may have started

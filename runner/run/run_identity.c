@@ -221,7 +221,7 @@ static void note_program(struct noting *n, const char *name)
 
 static void note_folder(struct noting *n, const char *dir)
 {
-	_cleanup_free_ char *path = workload_beside(n->w, dir);
+	_cleanup_free_ char *path = util_beside(n->w->path, dir);
 
 	if (path)
 		note(n, dir, path, folder_json);
@@ -271,7 +271,8 @@ static void note_word(struct noting *n, const char *word, bool command)
 {
 	static const char *const all[] = { "gpemu-fs",	     "gpemu-train",
 					   "gpemu-data",     "gpemu-gpud",
-					   "gpemu-cachesim", "gpemu-prepd" };
+					   "gpemu-cachesim", "gpemu-prepd",
+					   "gpemu-s3" };
 
 	for (size_t i = 0; !strcmp(word, "{bin}") && i < ARRAY_SIZE(all); i++)
 		note_program(n, all[i]);
@@ -382,6 +383,10 @@ json_t *identity_of(const struct workload *w, const struct cell *cell,
 		note_program(&n, run_program_name(RUN_GPUD));
 	if (cell->prepd)
 		note_program(&n, run_program_name(RUN_PREPD));
+	if (cell->s3) {
+		note_program(&n, run_program_name(RUN_S3));
+		note_key(&n, cell->s3, "group_order");
+	}
 	if (n.code == 0)
 		return n.to;
 	json_decref(n.to);

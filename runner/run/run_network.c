@@ -28,12 +28,8 @@ int network_parse(const char *s, enum network_mode *ret, struct err *err)
 		[NETWORK_NAMESPACES] = "namespaces",
 		[NETWORK_LOOPBACK] = "loopback",
 	};
-	int i = WORD_FIND(names, "--network", s, err);
 
-	if (i < 0)
-		return i;
-	*ret = (enum network_mode)i;
-	return 0;
+	return WORD_INTO(names, "--network", s, ret, err);
 }
 
 /* --- namespaces ----------------------------------------------------------- */
@@ -210,6 +206,8 @@ static int make_key(struct network *net, const char *folder, struct err *err)
 	_cleanup_close_ int fd = -1;
 	uint8_t bytes[KEY];
 
+	if (!folder)
+		return 0;
 	if (asprintf(&net->key, "%s/peer-key", folder) < 0) {
 		net->key = NULL;
 		return err_set(err, -ENOMEM, "out of memory");

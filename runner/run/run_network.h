@@ -42,9 +42,9 @@ struct network {
 /* "auto", "namespaces", "loopback"; -EINVAL with a text. */
 int network_parse(const char *s, enum network_mode *ret, struct err *err);
 /*
- * A network of `n` nodes, whose key is a file in `folder`. NETWORK_AUTO:
- * namespaces where permitted and possible. -EPERM, -ENOENT (no ip(8)), -EIO,
- * -E2BIG, ...; with a text. Close it, failed or not.
+ * A network of `n` nodes, whose key is a file in `folder`; NULL, with loopback:
+ * no key. NETWORK_AUTO: namespaces where permitted and possible. -EPERM,
+ * -ENOENT (no ip(8)), -EIO, -E2BIG, ...; with a text. Close it, failed or not.
  */
 int network_open(struct network *net, uint32_t n, enum network_mode mode,
 		 const char *folder, struct stop *stop, struct err *err);

@@ -226,7 +226,7 @@ static bool add_process(struct watch_sample *s, int pid)
 {
 	uint64_t user, system;
 	static const char *const alone[] = { "(gpemu-fs)", "(gpemu-train)",
-					     "(gpemu-gpud)" };
+					     "(gpemu-gpud)", "(gpemu-s3)" };
 	char name[64], text[1024];
 	bool forks = true;
 	const char *end;

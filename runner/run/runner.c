@@ -81,13 +81,24 @@ static int find_bin_dir(struct runner *r, const char *bin_dir)
 /* The source tree of a folder build/, or what is installed. */
 static int find_share_dir(struct runner *r)
 {
-	_cleanup_free_ char *tree = NULL;
-	int n = asprintf(&tree, "%s/../profiles", r->bin_dir);
+	static const char *const places[] = { "..",
+					      UTIL_WHEEL_UP "/../share/gpemu",
+					      "../share/gpemu" };
 
-	if (n >= 0)
-		n = asprintf(&r->share_dir, "%s/..%s", r->bin_dir,
-			     access(tree, F_OK) == 0 ? "" : "/share/gpemu");
-	return n < 0 ? -ENOMEM : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		_cleanup_free_ char *profiles = NULL;
+
+		_cleanup_free_ char *share = NULL;
+
+		if (asprintf(&share, "%s/%s", r->bin_dir, places[i]) < 0 ||
+		    asprintf(&profiles, "%s/profiles", share) < 0)
+			return -ENOMEM;
+		if (i + 1 < ARRAY_SIZE(places) && access(profiles, F_OK) < 0)
+			continue;
+		r->share_dir = TAKE_PTR(share);
+		break;
+	}
+	return 0;
 }
 
 char *runner_program(const struct runner *r, enum run_program program)
@@ -103,12 +114,13 @@ char *runner_program(const struct runner *r, enum run_program program)
 static bool is_used(const struct workload *w, enum run_program program)
 {
 	return program <= RUN_DATA || (program == RUN_GPUD && w->base.gpud) ||
-	       (program == RUN_PREPD && w->base.prepd);
+	       (program == RUN_PREPD && w->base.prepd) ||
+	       (program == RUN_S3 && w->base.s3);
 }
 
 static int check_programs(const struct runner *r, struct err *err)
 {
-	for (enum run_program i = RUN_FS; i <= RUN_PREPD; i++) {
+	for (enum run_program i = RUN_FS; i < RUN_EXEC; i++) {
 		_cleanup_free_ char *path = runner_program(r, i);
 
 		if (!is_used(r->w, i))
@@ -264,11 +276,11 @@ static void complaint(const char *path, const char *folder, struct err *err)
 	err_set(err, -EINVAL, "%s", at ? at + 2 : line);
 }
 
-/* PROGRAM --config FILE --dump-config MORE...: reads the file, prints, and
- * exits. */
+/* PROGRAM --config FILE [--dump-config] MORE...; with `timeout_ns` 0 it reads
+ * the file, prints, and exits. */
 static int ask(struct runner *r, enum run_program program, char *config,
 	       const char *const *more, const char *dump, const char *said,
-	       int *ret_status, struct err *err)
+	       uint64_t timeout_ns, int *ret_status, struct err *err)
 {
 	_cleanup_free_ char *path = runner_program(r, program);
 	_cleanup_close_ int out =
@@ -288,22 +300,24 @@ static int ask(struct runner *r, enum run_program program, char *config,
 		argv[n++] = (char *)"worker";
 	argv[n++] = (char *)"--config";
 	argv[n++] = config;
-	argv[n++] = (char *)"--dump-config";
+	if (!timeout_ns)
+		argv[n++] = (char *)"--dump-config";
 	for (size_t i = 0; more && more[i]; i++)
 		argv[n++] = (char *)more[i];
 	code = child_start(&child, argv, NULL, out, to, err);
 	if (code == 0)
-		code = child_wait(&child, &r->stop, CHECK_TIMEOUT_NS,
+		code = child_wait(&child, &r->stop,
+				  timeout_ns ? timeout_ns : CHECK_TIMEOUT_NS,
 				  ret_status);
 	child_end(&child, GRACE_NS);
-	return code < 0 ? err_set(err, code, "%s --dump-config: %s",
+	return code < 0 ? err_set(err, code, "%s: %s",
 				  run_program_name(program), strerror(-code))
 			: 0;
 }
 
-int runner_check_config(struct runner *r, enum run_program program,
-			const json_t *j, const char *const *more,
-			struct err *err)
+static int try_config(struct runner *r, enum run_program program,
+		      const json_t *j, const char *const *more,
+		      uint64_t timeout_ns, struct err *err)
 {
 	_cleanup_free_ char *config = NULL, *said = NULL;
 	int code, status = 0;
@@ -313,13 +327,38 @@ int runner_check_config(struct runner *r, enum run_program program,
 		return -ENOMEM;
 	code = json_write(j, config, err);
 	if (code == 0)
-		code = ask(r, program, config, more, "/dev/null", said, &status,
-			   err);
+		code = ask(r, program, config, more, "/dev/null", said,
+			   timeout_ns, &status, err);
 	if (code < 0)
 		return code;
 	if (status)
 		complaint(said, r->scratch, err);
 	return status ? -EINVAL : 0;
+}
+
+int runner_check_config(struct runner *r, enum run_program program,
+			const json_t *j, const char *const *more,
+			struct err *err)
+{
+	return try_config(r, program, j, more, 0, err);
+}
+
+int runner_simulate(struct runner *r, const json_t *train, uint64_t timeout_ns,
+		    json_t **ret, struct err *err)
+{
+	_cleanup_free_ char *record = NULL;
+	json_error_t why;
+	int code;
+
+	if (asprintf(&record, "%s/simulated.json", r->scratch) < 0)
+		return -ENOMEM;
+	code = try_config(r, RUN_TRAIN, train,
+			  (const char *[]){ "--json", record, NULL },
+			  timeout_ns, err);
+	if (code < 0)
+		return code;
+	*ret = json_load_file(record, 0, &why);
+	return *ret ? 0 : err_set(err, -EINVAL, "%s", why.text);
 }
 
 int runner_check(void *runner, const struct setting *setting, struct err *err)
@@ -338,7 +377,7 @@ int runner_check(void *runner, const struct setting *setting, struct err *err)
 int runner_defaults(struct runner *r, json_t **ret, struct err *err)
 {
 	static const enum run_program programs[] = { RUN_FS, RUN_TRAIN,
-						     RUN_GPUD };
+						     RUN_GPUD, RUN_S3 };
 	json_auto_t *all = json_object(), *nothing = json_object();
 	_cleanup_free_ char *config = NULL, *dump = NULL, *said = NULL;
 	int code, status;
@@ -352,9 +391,9 @@ int runner_defaults(struct runner *r, json_t **ret, struct err *err)
 	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(programs); i++) {
 		_cleanup_conf_node_ struct conf_node *root = NULL;
 
-		if (programs[i] == RUN_GPUD && !r->w->base.gpud)
+		if (!is_used(r->w, programs[i]))
 			continue;
-		code = ask(r, programs[i], config, NULL, dump, said, &status,
+		code = ask(r, programs[i], config, NULL, dump, said, 0, &status,
 			   err);
 		if (code == 0)
 			code = conf_tree_load(dump, &root, err);

@@ -55,8 +55,8 @@ char *runner_program(const struct runner *r, enum run_program program);
 char *runner_path(const struct runner *r, const char *folder, const char *name,
 		  const char *suffix);
 
-/* The defaults of the programs: {fs{}, train{}, gpud{}}, gpud only if the
- * workload has one. */
+/* The defaults of the programs: {fs{}, train{}, gpud{}, s3{}}, the last two
+ * only if the workload has them. */
 int runner_defaults(struct runner *r, json_t **ret, struct err *err);
 
 enum { RUNNER_MORE = 8 }; /* most words */
@@ -65,6 +65,10 @@ enum { RUNNER_MORE = 8 }; /* most words */
 int runner_check_config(struct runner *r, enum run_program program,
 			const json_t *config, const char *const *more,
 			struct err *err);
+/* The record of gpemu-train with a configuration that simulates. -EINVAL: it
+ * refuses; -ETIMEDOUT; -EINTR; with a text. */
+int runner_simulate(struct runner *r, const json_t *train, uint64_t timeout_ns,
+		    json_t **ret, struct err *err);
 /* A workload_check_fn that runs the program itself; ctx is the runner. */
 int runner_check(void *runner, const struct setting *setting, struct err *err);
 

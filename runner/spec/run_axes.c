@@ -22,22 +22,26 @@ bool workload_is_reserved(enum run_program program, const char *key)
 	};
 	static const char *const of_prepd[] = { "dispatcher", "listen",
 						"advertise", "key", "drain" };
+	static const char *const of_s3[] = { "listen", "keys", "anonymous",
+					     "json" };
 	bool found = false;
 
-	if (program == RUN_DATA || program > RUN_PREPD)
+	if (program == RUN_DATA || program >= RUN_EXEC)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		found = found || !strcmp(keys[i], key);
 	for (size_t i = 0; program == RUN_PREPD && i < ARRAY_SIZE(of_prepd);
 	     i++)
 		found = found || !strcmp(of_prepd[i], key);
+	for (size_t i = 0; program == RUN_S3 && i < ARRAY_SIZE(of_s3); i++)
+		found = found || !strcmp(of_s3[i], key);
 	return found;
 }
 
 static const char *const prefixes[] = {
 	[RUN_FS] = "fs.",     [RUN_TRAIN] = "train.", [RUN_DATA] = "dataset.",
-	[RUN_GPUD] = "gpud.", [RUN_PREPD] = "prepd.", [RUN_EXEC] = "exec.",
-	[RUN_ENV] = "env.",
+	[RUN_GPUD] = "gpud.", [RUN_PREPD] = "prepd.", [RUN_S3] = "s3.",
+	[RUN_EXEC] = "exec.", [RUN_ENV] = "env.",
 };
 
 /* Does a mount (fs, dataset) or job (others) of that name exist? */
@@ -52,6 +56,10 @@ static bool has_target(const struct workload *w, const struct setting *s)
 		return w->base.gpud && !s->n_target;
 	if (s->program == RUN_PREPD)
 		return w->base.prepd && !s->n_target;
+	if (s->program == RUN_S3)
+		return w->base.s3 && !s->n_target;
+	if (s->program == RUN_FS && workload_is_store_only(w))
+		return false;
 	for (size_t i = 0; i < n; i++) {
 		const char *name = mount ? m[i].name : j[i].name;
 
@@ -92,9 +100,19 @@ bool workload_split_key(const char *key, struct setting *ret)
 	return true;
 }
 
-static const char *no_target(enum run_program program)
+bool workload_is_store_only(const struct workload *w)
+{
+	return w->base.s3 && !w->base.fs && !w->mounts.n;
+}
+
+static const char *no_target(const struct workload *w, enum run_program program)
 {
 	switch (program) {
+	case RUN_S3: return "base has no s3";
+	case RUN_FS:
+		if (workload_is_store_only(w))
+			return "base has s3 and no fs, so nothing is mounted";
+		return "no mount of that name";
 	case RUN_GPUD: return "base has no gpud";
 	case RUN_PREPD: return "base has no prepd";
 	default: return "no mount or job of that name";
@@ -115,11 +133,11 @@ static int parse_setting(const struct workload *w, const struct conf_node *node,
 		return workload_key_error(
 			w, node, err,
 			"a key is dataset, or starts with fs. train. dataset. "
-			"gpud. prepd. exec. or env., optionally after the "
+			"gpud. prepd. s3. exec. or env., optionally after the "
 			"name of a mount or job");
 	if (!has_target(w, ret))
 		return workload_key_error(w, node, err,
-					  no_target(ret->program));
+					  no_target(w, ret->program));
 	if (workload_is_reserved(ret->program, ret->key))
 		return workload_key_error(w, node, err,
 					  "gpemu-run itself sets this");

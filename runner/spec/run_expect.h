@@ -24,10 +24,30 @@
 #ifndef GPEMU_RUNNER_SPEC_RUN_EXPECT_H
 #define GPEMU_RUNNER_SPEC_RUN_EXPECT_H
 
-#include "runner/spec/run_evidence.h"
 #include "runner/spec/run_expr.h"
 #include "runner/spec/run_metric.h"
 #include "runner/spec/run_workload.h"
+
+enum evidence_kind {
+	EVIDENCE_INPUT,	     /* compares with a number that was put in */
+	EVIDENCE_SELF,	     /* a closed form, or simulator against mount */
+	EVIDENCE_CALIBRATED, /* fitted to other points of what is published */
+	EVIDENCE_PREDICTION, /* nothing fitted, against what is published */
+	EVIDENCE_ORDER,	     /* only which is larger */
+	EVIDENCE_KINDS,
+};
+
+/* Of one check, as the file says it. */
+struct evidence {
+	char *kind_text;
+	/* calibrated: the fitted points, {axis: label or labels} or a list of
+	 * these; or a text */
+	struct conf_node *fitted;
+	/* why we contradict a published value; it is then an error of the check
+	 * to hold at all of its points. NULL: none */
+	char *reason;
+	enum evidence_kind kind; /* set by evidence_check */
+};
 
 /* "3%" or "0.2". */
 struct tolerance {

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "runner/spec/run_expr_private.h"
+#include "runner/spec/run_expr_tree.h"
 
 /* arbitrary: deeper than any readable expression; bounds the recursion */
 enum { MAX_DEPTH = 40 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "runner/spec/run_expr_private.h"
+#include "runner/spec/run_expr.h"
 
 static int each(const struct node *node, expr_ref_fn fn, void *ctx,
 		struct err *err)

@@ -48,7 +48,7 @@ static int check_one(void *ctx, const struct setting *s, struct err *err)
 	struct err why = { 0 };
 	int r;
 
-	if (s->program > RUN_PREPD ||
+	if (s->program >= RUN_EXEC ||
 	    (s->program == RUN_DATA &&
 	     (workload_is_synth(a->w) || !strcmp(s->key, WORKLOAD_WHOLE))))
 		return 0;
@@ -102,6 +102,8 @@ int workload_check(const struct workload *w, workload_check_fn check, void *ctx,
 		r = check_map(&a, w->base.gpud, RUN_GPUD, err);
 	if (r == 0)
 		r = check_map(&a, w->base.prepd, RUN_PREPD, err);
+	if (r == 0)
+		r = check_map(&a, w->base.s3, RUN_S3, err);
 	for (size_t i = 0; r == 0 && i < w->mounts.n; i++) {
 		r = check_map(&a, m[i].dataset, RUN_DATA, err);
 		if (r == 0)
@@ -461,6 +463,8 @@ int workload_check_jobs(const struct workload *w, struct err *err)
 		r = check_config(w, w->base.gpud, RUN_GPUD, err);
 	if (r == 0)
 		r = check_config(w, w->base.prepd, RUN_PREPD, err);
+	if (r == 0)
+		r = check_config(w, w->base.s3, RUN_S3, err);
 	if (r == 0 && w->base.prepd)
 		r = check_workers(w, conf_node_get(w->base.prepd, N_WORKERS),
 				  err);

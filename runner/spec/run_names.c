@@ -8,8 +8,8 @@ const char *run_program_name(enum run_program program)
 	static const char *const names[] = {
 		[RUN_FS] = "gpemu-fs",	     [RUN_TRAIN] = "gpemu-train",
 		[RUN_DATA] = "gpemu-data",   [RUN_GPUD] = "gpemu-gpud",
-		[RUN_PREPD] = "gpemu-prepd", [RUN_EXEC] = "exec",
-		[RUN_ENV] = "environment",
+		[RUN_PREPD] = "gpemu-prepd", [RUN_S3] = "gpemu-s3",
+		[RUN_EXEC] = "exec",	     [RUN_ENV] = "environment",
 	};
 
 	return names[program];

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Points of the grid: their labels, neighbours and settings. */
+/*
+ * Points of the grid: all combinations of the axes, less those that are
+ * excluded, kept as rows of indices of values in ascending order. Their labels,
+ * neighbours and settings.
+ */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/units.h"
@@ -54,7 +59,7 @@ const struct axis_point *workload_at(const struct workload *w, size_t point,
 	return &w->axes[axis].points[workload_row(w, point)[axis]];
 }
 
-int workload_compare_rows(const void *a, const void *b, void *n_axes)
+static int compare_rows(const void *a, const void *b, void *n_axes)
 {
 	const uint32_t *x = a, *y = b;
 
@@ -70,7 +75,7 @@ size_t workload_find_row(const struct workload *w, const uint32_t *row)
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		int c = workload_compare_rows(row, workload_row(w, middle), &n);
+		int c = compare_rows(row, workload_row(w, middle), &n);
 
 		if (c == 0)
 			return middle;
@@ -259,7 +264,7 @@ static const char *target_name(const struct workload *w,
 	const struct mount_spec *m = w->mounts.items;
 	const struct job_spec *j = w->jobs.items;
 
-	if (program == RUN_GPUD || program == RUN_PREPD)
+	if (program == RUN_GPUD || program == RUN_PREPD || program == RUN_S3)
 		return NULL;
 	if (is_for_mounts(program))
 		return i < w->mounts.n ? m[i].name : NULL;
@@ -282,14 +287,14 @@ static const struct conf_node *written(const struct workload *w,
 	case RUN_ENV: map = one ? j[i].environment : w->base.environment; break;
 	case RUN_GPUD: map = w->base.gpud; break;
 	case RUN_PREPD: map = w->base.prepd; break;
+	case RUN_S3: map = w->base.s3; break;
 	case RUN_DATA: map = one ? m[i].dataset : w->dataset; break;
 	}
 	return map ? conf_node_get(map, what->key) : NULL;
 }
 
-/* The value for the `i`-th mount or job, with the precedence of run_cells.c. */
-static const struct conf_node *given(const struct workload *w, size_t point,
-				     const struct setting *what, size_t i)
+const struct conf_node *workload_given(const struct workload *w, size_t point,
+				       const struct setting *what, size_t i)
 {
 	const char *target = target_name(w, what->program, i);
 	const struct mount_spec *m = w->mounts.items;
@@ -324,7 +329,7 @@ static const char *setting_of(const struct workload *w, size_t point,
 		    (!name || strlen(name) != what->n_target ||
 		     strncmp(name, what->target, what->n_target)))
 			continue;
-		one = given(w, point, what, i);
+		one = workload_given(w, point, what, i);
 		if (!one || (!first && strcmp(one->value, all->value)))
 			return NULL;
 		all = one;
@@ -378,4 +383,85 @@ int workload_number(const char *text, double *ret)
 		return -EINVAL;
 	*ret = c.fraction >= 0 ? c.fraction : (double)c.bytes;
 	return 0;
+}
+
+/* --- all points ------------------------------------------------------- */
+
+/* arbitrary: more is an error in the axes, not a feasible experiment */
+enum { MAX_POINTS = 100000 };
+
+static uint32_t *row_at(const struct workload *w, size_t point)
+{
+	return &w->points[point * w->n_axes];
+}
+
+static bool is_excluded(const struct workload *w, const uint32_t *row)
+{
+	struct conf_node *const *items = w->excludes.items;
+
+	for (size_t i = 0; i < w->excludes.n; i++)
+		if (workload_row_matches(w, row, items[i]))
+			return true;
+	return false;
+}
+
+/* The next combination, the last axis being the lowest digit; false: that was
+ * the last one. */
+static bool advance(const struct workload *w, uint32_t *row)
+{
+	for (size_t a = w->n_axes; a-- > 0;) {
+		if (++row[a] < w->axes[a].n_points)
+			return true;
+		row[a] = 0;
+	}
+	return false;
+}
+
+static int make_grid(struct workload *w, struct err *err)
+{
+	uint32_t row[WORKLOAD_MAX_AXES] = { 0 };
+	size_t n = 1;
+
+	for (size_t a = 0; a < w->n_axes; a++) {
+		n *= w->axes[a].n_points;
+		if (n > MAX_POINTS)
+			return conf_node_error(w->axes_tree, w->path, err,
+					       "more than %d points",
+					       MAX_POINTS);
+	}
+	w->points = calloc(n * MAX(w->n_axes, 1u), sizeof(*w->points));
+	if (!w->points)
+		return err_set(err, -ENOMEM, "out of memory");
+	do {
+		if (!is_excluded(w, row))
+			memcpy(row_at(w, w->n_points++), row,
+			       w->n_axes * sizeof(*row));
+	} while (advance(w, row));
+	return 0;
+}
+
+static int check_excludes(const struct workload *w, struct err *err)
+{
+	struct conf_node *const *items = w->excludes.items;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < w->excludes.n; i++) {
+		r = workload_check_where(w, items[i], true, err);
+		if (r == 0 && !items[i]->n)
+			r = conf_node_error(items[i], w->path, err,
+					    "this excludes all points");
+	}
+	return r;
+}
+
+int workload_make_points(struct workload *w, struct err *err)
+{
+	int r = check_excludes(w, err);
+
+	if (r == 0)
+		r = make_grid(w, err);
+	if (r == 0 && !w->n_points)
+		r = conf_node_error(conf_node_get(w->root, "exclude"), w->path,
+				    err, "all points are excluded");
+	return r;
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/rng.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "runner/spec/run_workload.h"
@@ -144,10 +143,9 @@ static int check_range(const struct range *r, struct err *err)
 	if (r->step > 0 && r->count > 0)
 		return conf_node_error(r->node, path, err,
 				       "step or count, not both");
-	if (r->step <= 0 && r->count <= 0 && !r->w->sample.points)
+	if (r->step <= 0 && r->count <= 0)
 		return conf_node_error(r->node, path, err,
-				       "a range needs step or count, or the "
-				       "workload a sample");
+				       "a range needs step or count");
 	return 0;
 }
 
@@ -208,29 +206,17 @@ static char *text_of(const struct range *r, double v, int digits)
 	return asprintf(&text, "%.15g%s", v, r->unit) < 0 ? NULL : text;
 }
 
-/* The `i`-th of `n` values, malloc'ed. A sample has one in each of `n` equal
- * parts, or anywhere if it is random. */
+/* The `i`-th of `n` values, malloc'ed. */
 static char *value_at(const struct range *r, size_t i, size_t n)
 {
-	const struct workload *w = r->w;
-	struct rng rng;
-	double u;
-
 	if (r->step > 0)
 		return text_of(r,
 			       r->log ? r->from * pow(r->step, (double)i)
 				      : r->from + r->step * (double)i,
 			       DIGITS_STEP);
-	if (r->count > 0 && (i == 0 || i == n - 1))
+	if (i == 0 || i == n - 1)
 		return strdup((i ? r->to_node : r->from_node)->value);
-	if (r->count > 0)
-		return text_of(r, between(r, (double)i / (double)(n - 1)),
-			       DIGITS);
-	rng = rng_stream(w->sample.seed, r->node->key, i);
-	u = rng_double(&rng);
-	if (w->sample.kind == SAMPLE_LHS)
-		u = ((double)i + u) / (double)n;
-	return text_of(r, between(r, u), DIGITS);
+	return text_of(r, between(r, (double)i / (double)(n - 1)), DIGITS);
 }
 
 static struct conf_node *new_value(const struct range *r, char *text)
@@ -291,10 +277,7 @@ static int expand(const struct workload *w, struct conf_node *axis,
 	code = parse_range(&r, err);
 	if (code < 0)
 		return code;
-	code = make_values(&r,
-			   r.step > 0	 ? n_steps(&r)
-			   : r.count > 0 ? (size_t)r.count
-					 : w->sample.points,
+	code = make_values(&r, r.step > 0 ? n_steps(&r) : (size_t)r.count,
 			   &values);
 	for (size_t i = 0; i < axis->n; i++)
 		conf_node_free(axis->items[i]);

@@ -12,6 +12,8 @@
  *	  fs: {storage: hdd}            keys of gpemu-fs
  *	  train: {model: resnet50, ...} keys of gpemu-train
  *	  gpud: {gpu: p100}             keys of gpemu-gpud: its GPUs are shared
+ *	  s3: {storage: s3-standard}    keys of gpemu-s3: an object store beside
+ *	                                the mount; without fs, in its place
  *	  prepd: {workers: 4, cores: 2} a preparation service: how many workers,
  *	                                and keys of gpemu-prepd worker
  *	axes:                           what varies; the last one fastest
@@ -22,7 +24,6 @@
  *	    zip: {train.batch: [32, 64], train.workers: [1, 2]}
  *	  train.workers: {from: 1, to: 64, step: 2, log: true}
  *	exclude: [{fs.cache_policy: lru, fs.cache_size: [10%, 20%]}]
- *	sample: {kind: lhs, points: 40, seed: 7}
  *	mounts: {a: {fs: {...}}, b: {fs: {...}, dataset: {...}}}
  *	jobs:                           run concurrently in each cell
  *	  one: {mount: a, train: {...}}
@@ -44,10 +45,10 @@
  *	expect: [{that: hit_ratio > 10}]       run_expect.h
  *	published: {paper: {...}}
  *
- * A point is one value of each axis: all combinations but those of `exclude`,
- * or a sample. A cell is one run: a point and a repetition. A key is fs.K,
+ * A point is one value of each axis: all combinations but those of `exclude`.
+ * A cell is one run: a point and a repetition. A key is fs.K,
  * train.K, dataset.K, exec.K or env.K, for all mounts or jobs, or NAME.fs.K
- * and so on for one of them; or gpud.K, prepd.K.
+ * and so on for one of them; or gpud.K, prepd.K, s3.K.
  */
 #ifndef GPEMU_RUNNER_SPEC_RUN_WORKLOAD_H
 #define GPEMU_RUNNER_SPEC_RUN_WORKLOAD_H
@@ -69,6 +70,7 @@ enum run_program {
 	RUN_DATA,
 	RUN_GPUD,
 	RUN_PREPD,
+	RUN_S3,
 	RUN_EXEC,
 	RUN_ENV
 };
@@ -77,8 +79,8 @@ enum run_program {
 bool workload_is_name(const char *s);
 #define WORKLOAD_NAME_RULE "name: a word of a-z 0-9 - _, it names a folder"
 
-/* "gpemu-fs", "gpemu-train", "gpemu-data", "gpemu-gpud", "gpemu-prepd", "exec",
- * "environment". */
+/* "gpemu-fs", "gpemu-train", "gpemu-data", "gpemu-gpud", "gpemu-prepd",
+ * "gpemu-s3", "exec", "environment". */
 const char *run_program_name(enum run_program program);
 
 /* The key of an axis `dataset`, whose values are whole datasets: a folder,
@@ -133,8 +135,6 @@ struct job_spec {
 	struct conf_node *train, *exec, *environment;
 };
 
-enum sample_kind { SAMPLE_LHS, SAMPLE_RANDOM };
-
 enum workload_order { ORDER_RANDOM, ORDER_INTERLEAVED, ORDER_LISTED };
 
 struct workload {
@@ -149,7 +149,7 @@ struct workload {
 	struct conf_node *dataset;
 	struct {
 		struct conf_node *fs, *train, *exec, *environment, *gpud;
-		struct conf_node *prepd;
+		struct conf_node *prepd, *s3;
 	} base;
 	struct conf_list mounts; /* struct mount_spec; empty: one, "data" */
 	struct conf_list jobs;	 /* struct job_spec; empty: one, "train" */
@@ -176,12 +176,6 @@ struct workload {
 	struct conf_list published; /* struct published */
 	struct conf_list excludes;  /* struct conf_node *: {axis: label or
 				     * labels} */
-	struct {
-		char *kind_text;
-		enum sample_kind kind;
-		uint64_t points; /* 0: all combinations */
-		uint64_t seed;
-	} sample;
 	struct axis *axes;
 	size_t n_axes;
 	uint32_t *points; /* [point * n_axes + axis]: index of the value */
@@ -241,15 +235,13 @@ int workload_find_label(const struct workload *w, size_t axis,
  */
 int workload_select(const struct workload *w, const char *axis,
 		    const char *label);
-/* The point does not exist: it is excluded, or not in the sample. */
+/* The point does not exist: it is excluded. */
 #define WORKLOAD_NO_POINT SIZE_MAX
 enum { WORKLOAD_MAX_AXES = 32 }; /* arbitrary: more than anybody varies */
 /* The index of the value on each axis. */
 const uint32_t *workload_row(const struct workload *w, size_t point);
 /* The point of such a row, or WORKLOAD_NO_POINT. */
 size_t workload_find_row(const struct workload *w, const uint32_t *row);
-/* For qsort_r(3); `n_axes` is a size_t. */
-int workload_compare_rows(const void *a, const void *b, void *n_axes);
 bool workload_row_matches(const struct workload *w, const uint32_t *row,
 			  const struct conf_node *where);
 /* `point`, but with the `value`-th value of axis `axis`; WORKLOAD_NO_POINT. */
@@ -269,6 +261,10 @@ bool workload_is_one_of(const struct conf_node *node, const char *label);
 int workload_check_where(const struct workload *w,
 			 const struct conf_node *where, bool lists,
 			 struct err *err);
+/* Where the file sets program and key of `what` for the `i`-th mount or job,
+ * with the precedence of run_cells.c. NULL: nowhere, or not to a scalar. */
+const struct conf_node *workload_given(const struct workload *w, size_t point,
+				       const struct setting *what, size_t i);
 /*
  * The value of a setting ("fs.cache_size", "two.train.batch") in the cell of a
  * point; else the label of the axis of that name. Borrowed. NULL: not set, or,
@@ -284,16 +280,13 @@ int workload_number(const char *text, double *ret);
 /* "random", "interleaved", "listed": of the cells. */
 const char *workload_order_name(const struct workload *w);
 
-/* The path `name`, relative to the workload file unless absolute; malloc'ed. */
-char *workload_beside(const struct workload *w, const char *name);
-
 /* --- for the parts that read a workload ------------------------------- */
 
 /* run_axes.c */
 int workload_parse_axes(struct workload *w, struct err *err);
 /* run_ranges.c: turn each axis {from, to, ...} into a list. */
 int workload_expand_ranges(const struct workload *w, struct err *err);
-/* run_grid.c: w->points, of the axes. */
+/* w->points, of the axes. */
 int workload_make_points(struct workload *w, struct err *err);
 /* Split "fs.K" or "NAME.fs.K" into program, key and target, which borrow from
  * `key`; false: no such program. */
@@ -339,6 +332,9 @@ struct cell_job {
 	json_t *env;	   /* variables of its environment */
 };
 
+/* Does it have an object store and no mounts? */
+bool workload_is_store_only(const struct workload *w);
+
 /* One run, as it will be executed. */
 struct cell {
 	size_t point, repetition;
@@ -352,6 +348,9 @@ struct cell {
 	json_t *gpud; /* the configuration of gpemu-gpud; NULL: none runs */
 	/* a preparation service, with at least one worker; NULL: none runs */
 	json_t *prepd;
+	json_t *s3; /* the configuration of gpemu-s3; NULL: none runs */
+	/* the jobs read it alone: the cell has no mounts */
+	bool store_only;
 };
 
 /* arbitrary: worker processes on one machine */
@@ -370,6 +369,20 @@ static inline bool cell_has_peers(const struct cell_mount *m)
 	const char *peers = json_string_value(json_object_get(m->fs, "peers"));
 
 	return peers && !strcmp(peers, "auto");
+}
+
+/* The folder in which it can be written (fs.writable), "scratch" for one of the
+ * run; NULL: it cannot. */
+static inline const char *cell_writable(const struct cell_mount *m)
+{
+	return json_string_value(json_object_get(m->fs, "writable"));
+}
+/* In a simulation checkpoints are what is written, to the storage: it knows no
+ * writable mounts. */
+static inline void cell_unwritable(json_t *fs)
+{
+	json_object_del(fs, "writable");
+	json_object_del(fs, "writable_scale");
 }
 
 /* Does it run a user's program instead of gpemu-train? */

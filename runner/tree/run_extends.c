@@ -142,6 +142,39 @@ static int move_dirs(struct conf_node *node, bool in_dataset,
 	return r;
 }
 
+/* Keys whose paths have a rule of their own. */
+static bool places_itself(const struct conf_node *item)
+{
+	return !strcmp(item->key, "dataset") || !strcmp(item->key, "extends");
+}
+
+/* A value "./FILE" is seen from the folder of the workload file; `folder` is
+ * absolute. */
+static int place_values(struct conf_node *node, const char *folder)
+{
+	char *path;
+	int r = 0;
+
+	if (node->kind == CONF_KIND_SCALAR && !strncmp(node->value, "./", 2)) {
+		if (asprintf(&path, "%s/%s", folder, node->value + 2) < 0)
+			return -ENOMEM;
+		free(node->value);
+		node->value = path;
+	}
+	for (size_t i = 0; r == 0 && i < node->n; i++)
+		if (node->kind != CONF_KIND_MAPPING ||
+		    !places_itself(node->items[i]))
+			r = place_values(node->items[i], folder);
+	return r;
+}
+
+static int place_file(struct conf_node *root, const char *path)
+{
+	_cleanup_free_ char *real = realpath(path, NULL);
+
+	return real ? place_values(root, dirname(real)) : 0;
+}
+
 /* The path of FILE beside `path`, and the folder that it is in, seen from the
  * folder of `path`. */
 static int beside(const char *path, const char *file, char **ret_path,
@@ -208,7 +241,9 @@ static int load_extended(const struct conf_node *extends, const char *path,
 		return r;
 	if ((*ret)->kind != CONF_KIND_MAPPING)
 		return conf_node_error(*ret, target, err, "not a mapping");
-	r = tree_name(c->names, target, &name);
+	r = place_file(*ret, target);
+	if (r == 0)
+		r = tree_name(c->names, target, &name);
 	if (r == 0)
 		r = extend(*ret, name, c, err);
 	if (r < 0)
@@ -237,10 +272,12 @@ int tree_extend(struct conf_node *root, const char *path,
 		struct tree_names *names, struct err *err)
 {
 	struct chain c = { .names = names };
+	int r;
 
 	if (root->kind != CONF_KIND_MAPPING)
 		return 0; /* decoding it says so */
 	if (stat(path, &c.files[0]) == 0)
 		c.n = 1;
-	return extend(root, path, &c, err);
+	r = place_file(root, path);
+	return r < 0 ? r : extend(root, path, &c, err);
 }

@@ -19,8 +19,8 @@ struct place {
 /* "fs.storage" is short for "base.fs.storage". */
 static char *long_key(const char *text, size_t n)
 {
-	static const char *const of_base[] = { "fs.", "train.", "exec.",
-					       "gpud.", "prepd." };
+	static const char *const of_base[] = { "fs.",	"train.", "exec.",
+					       "gpud.", "prepd.", "s3." };
 	const char *before = "";
 	char *key;
 
@@ -103,7 +103,8 @@ static int descend(struct place *at, const char *text, struct err *err)
 	at->key += at->n + 1;
 	if (at->map->kind != CONF_KIND_MAPPING)
 		return err_set(err, -EINVAL,
-			       "%s:1:1: '%s' is no mapping: give it as a whole",
+			       "%s:1:1: '%s' is not a mapping: give it as a "
+			       "whole",
 			       text, at->map->key);
 	return 0;
 }

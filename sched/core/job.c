@@ -125,7 +125,7 @@ static double done(const struct job *job, uint64_t now_ns)
 	return MIN(1, job->done + (double)(now_ns - job->since_ns) * job->rate);
 }
 
-static double gpus_held(const struct job *job)
+double job_gpus_held(const struct job *job)
 {
 	double gpus = 0;
 
@@ -139,7 +139,8 @@ double job_attained(const struct job *job, uint64_t now_ns)
 {
 	if (job->state != JOB_RUNNING)
 		return job->gpu_ns;
-	return job->gpu_ns + (double)(now_ns - job->since_ns) * gpus_held(job);
+	return job->gpu_ns +
+	       (double)(now_ns - job->since_ns) * job_gpus_held(job);
 }
 
 void job_advance(struct job *job, uint64_t now_ns)

@@ -108,6 +108,8 @@ bool job_holds(const struct job *job, const struct part *parts, size_t n);
 /* Bring a running job's progress up to `now_ns`. */
 void job_advance(struct job *job, uint64_t now_ns);
 
+/* GPUs that its parts hold, parts of a GPU counted as such. */
+double job_gpus_held(const struct job *job);
 /* As of `now_ns`, at the reference speed: ns of work that are left, and GPU
  * time attained. */
 double job_left(const struct job *job, uint64_t now_ns);

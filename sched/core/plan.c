@@ -111,13 +111,13 @@ static const char *wrong_parts(const struct cluster *c, const struct job *job,
 			return "gets a node that does not exist";
 		if (parts[i].gpus && parts[i].gpu_milli != job->gpu_milli &&
 		    !(job->gpu_busy > 0 && parts[i].gpu_milli < job->gpu_milli))
-			return "gets another share of a GPU than it asked for";
+			return "gets another share of a GPU than requested";
 		if (!job_allows(job, &c->nodes[parts[i].node]) && parts[i].gpus)
 			return "gets GPUs of a model that it does not allow";
 		gpus += part_gpus(&parts[i]);
 	}
 	if (gpus != job->n_gpus && (gpus || job->cpu_work_ns <= 0))
-		return "gets another number of GPUs than it asked for";
+		return "gets another number of GPUs than requested";
 	return NULL;
 }
 

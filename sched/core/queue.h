@@ -44,6 +44,12 @@ static inline bool queued_before(const struct queued *a, const struct queued *b)
 	return a->key != b->key ? a->key < b->key : a->job < b->job;
 }
 
+/* For qsort(3): the same order. */
+static inline int queued_compare(const void *a, const void *b)
+{
+	return queued_before(a, b) ? -1 : queued_before(b, a);
+}
+
 /* For the shapes of these jobs. -ENOMEM. Call queue_fini, failed or not. */
 int queue_init(struct queue *q, const struct job *jobs, size_t n);
 void queue_fini(struct queue *q);

@@ -112,11 +112,6 @@ static int take_in(struct schedule *s, const struct view *v)
 	return r;
 }
 
-static int compare(const void *a, const void *b)
-{
-	return queued_before(a, b) ? -1 : queued_before(b, a);
-}
-
 int schedule_queue(struct schedule *s, const struct view *v, size_t *ret_n)
 {
 	int r = util_reserve_anew(&s->sorted, &s->sorted_allocated,
@@ -130,7 +125,7 @@ int schedule_queue(struct schedule *s, const struct view *v, size_t *ret_n)
 			s->sorted[(*ret_n)++] = entry_of(s, v, job);
 	}
 	if (*ret_n)
-		qsort(s->sorted, *ret_n, sizeof(*s->sorted), compare);
+		qsort(s->sorted, *ret_n, sizeof(*s->sorted), queued_compare);
 	return r;
 }
 
@@ -225,7 +220,7 @@ static int find_behind(struct schedule *s, const struct view *v, size_t *ret_n)
 	if (n_ahead)
 		queue_walk(&s->queue);
 	if (*ret_n)
-		qsort(s->behind, *ret_n, sizeof(*s->behind), compare);
+		qsort(s->behind, *ret_n, sizeof(*s->behind), queued_compare);
 	return r;
 }
 

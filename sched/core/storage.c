@@ -41,16 +41,6 @@ static int compare(const void *a, const void *b)
 	return x->job < y->job ? -1 : x->job > y->job;
 }
 
-static double gpus_of(const struct job *job)
-{
-	double gpus = 0;
-
-	for (size_t i = 0; i < job->n_parts; i++)
-		gpus += part_gpus(&job->parts[i]) * job->parts[i].gpu_milli /
-			(double)GPU_MILLI;
-	return gpus;
-}
-
 static void cache_by_gpus(const struct cluster *c, struct job *jobs,
 			  const struct reader *q, size_t n)
 {
@@ -58,7 +48,7 @@ static void cache_by_gpus(const struct cluster *c, struct job *jobs,
 
 	for (size_t i = 0; i < n; i++) {
 		struct job *job = &jobs[q[i].job];
-		double share = gpus > 0 ? gpus_of(job) / gpus : 0;
+		double share = gpus > 0 ? job_gpus_held(job) / gpus : 0;
 
 		job->cache_mib = MIN(job->dataset_mib, c->cache_mib * share);
 	}

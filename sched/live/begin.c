@@ -90,8 +90,8 @@ static int find_processes(struct live *l, struct err *err)
 		if (job->state != JOB_RUNNING ||
 		    (!held_is_free(l, job) && !group_holder(l, which)))
 			return err_set(err, -EBUSY,
-				       "%s: job %s runs, and the state knows "
-				       "nothing of it",
+				       "%s: job %s runs, but is missing in the "
+				       "state",
 				       l->c.dir, job->name);
 		r = held_take(l, which);
 	}

@@ -263,7 +263,7 @@ int live_run(struct live *l, struct err *err)
 		if (r == 0 && stop_came(&l->stop))
 			r = err_set(err, -EINTR,
 				    "interrupted: %zu of %zu jobs are done; "
-				    "the same command goes on",
+				    "the same command continues",
 				    l->n_done, l->n);
 	}
 	progress_end(&l->bar);

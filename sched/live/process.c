@@ -23,13 +23,6 @@
 
 enum { BYTE_JOB, BYTE_KEEPER };
 
-static char *path_of(const char *folder, const char *name)
-{
-	char *path;
-
-	return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
-}
-
 static struct flock keeper_lock(void)
 {
 	return (struct flock){ .l_type = F_WRLCK,
@@ -49,7 +42,7 @@ struct keeping {
 /* RUN STATUS REAL_NS */
 static int write_end(const struct keeping *k, int status)
 {
-	_cleanup_free_ char *path = path_of(k->s->folder, "exit");
+	_cleanup_free_ char *path = util_join(k->s->folder, "exit");
 	struct replace file;
 	FILE *f;
 	int r = path ? replace_begin_stream(&file, path, &f) : -ENOMEM;
@@ -121,7 +114,7 @@ static int keep(void *ctx)
 static int open_in(const char *folder, const char *name, int flags, mode_t mode,
 		   struct err *err)
 {
-	_cleanup_free_ char *path = path_of(folder, name);
+	_cleanup_free_ char *path = util_join(folder, name);
 	int fd = path ? open(path, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
 			     mode)
 		      : -1;
@@ -187,7 +180,7 @@ static int find_keeper(int lock_fd)
 
 int process_look(struct process *p, const char *folder, struct err *err)
 {
-	_cleanup_free_ char *path = path_of(folder, "lock");
+	_cleanup_free_ char *path = util_join(folder, "lock");
 	_cleanup_close_ int fd = -1;
 	int r;
 
@@ -273,7 +266,7 @@ static void kill_holder(int proc, const char *pid, const char *path)
 
 void process_kill(const char *folder)
 {
-	_cleanup_free_ char *path = path_of(folder, "lock");
+	_cleanup_free_ char *path = util_join(folder, "lock");
 	_cleanup_free_ char *real = path ? realpath(path, NULL) : NULL;
 	DIR *proc = real ? opendir("/proc") : NULL;
 	const struct dirent *e;
@@ -293,7 +286,7 @@ void process_forget(struct process *p)
 
 int process_read_end(const char *folder, struct process_end *ret)
 {
-	_cleanup_free_ char *path = path_of(folder, "exit"), *text = NULL;
+	_cleanup_free_ char *path = util_join(folder, "exit"), *text = NULL;
 	size_t n;
 	int r = path ? util_read_file(path, 100, &text, &n) : -ENOMEM;
 	int used = 0;
@@ -309,7 +302,7 @@ int process_read_end(const char *folder, struct process_end *ret)
 
 void process_last_line(const char *folder, char ret[PROCESS_LINE])
 {
-	_cleanup_free_ char *path = path_of(folder, "log");
+	_cleanup_free_ char *path = util_join(folder, "log");
 	_cleanup_close_ int fd = -1;
 	char text[PROCESS_LINE], *line;
 	struct stat st;

@@ -36,13 +36,6 @@ static bool is_time(json_int_t ns, json_int_t least)
 	return ns >= least && ns < (json_int_t)TIME_END;
 }
 
-static char *path_of(const struct live *l)
-{
-	char *path;
-
-	return asprintf(&path, "%s/state.json", l->c.dir) < 0 ? NULL : path;
-}
-
 /* --- the clock of a run that could not save its state ----------------------
  *
  * On a full disk no state says that the clock stands. DIR/clock is overwritten
@@ -53,17 +46,10 @@ static char *path_of(const struct live *l)
 #define CLOCK_FORMAT "%20" PRId64 " %20" PRId64 "\n"
 enum { CLOCK_BYTES = 42 };
 
-static char *clock_path(const struct live *l)
-{
-	char *path;
-
-	return asprintf(&path, "%s/clock", l->c.dir) < 0 ? NULL : path;
-}
-
 static int write_clock(const struct live *l, int64_t now_ns, int64_t real_ns,
 		       struct err *err)
 {
-	_cleanup_free_ char *path = clock_path(l);
+	_cleanup_free_ char *path = util_join(l->c.dir, "clock");
 	_cleanup_close_ int fd = -1;
 	char text[CLOCK_BYTES + 1];
 	ssize_t k;
@@ -81,7 +67,7 @@ static int write_clock(const struct live *l, int64_t now_ns, int64_t real_ns,
 /* The clock stopped then, unless the state is newer. */
 static void read_clock(struct live *l)
 {
-	_cleanup_free_ char *path = clock_path(l), *text = NULL;
+	_cleanup_free_ char *path = util_join(l->c.dir, "clock"), *text = NULL;
 	uint64_t saved_ns = l->now_ns - l->away_ns;
 	int64_t now, real;
 	size_t n;
@@ -165,7 +151,7 @@ static json_t *json_runs(const struct history *h)
 
 int state_save(struct live *l, bool paused, struct err *err)
 {
-	_cleanup_free_ char *path = path_of(l);
+	_cleanup_free_ char *path = util_join(l->c.dir, "state.json");
 	json_t *jobs = json_array();
 	json_auto_t *j = NULL;
 	int r;
@@ -388,8 +374,7 @@ static int read_jobs(struct live *l, json_t *jobs, struct err *err)
 {
 	if (json_array_size(jobs) != l->n)
 		return err_set(err, -EINVAL,
-			       "another trace: of %zu jobs, and this one has "
-			       "%zu",
+			       "another trace: of %zu jobs; this one has %zu",
 			       json_array_size(jobs), l->n);
 	for (size_t i = 0; i < l->n; i++) {
 		int r = read_job(l, i, json_array_get(jobs, i), err);
@@ -501,7 +486,8 @@ static bool has_jobs(const struct live *l)
 
 int state_load(struct live *l, struct err *err)
 {
-	_cleanup_free_ char *path = path_of(l), *text = NULL;
+	_cleanup_free_ char *path = util_join(l->c.dir, "state.json"),
+			    *text = NULL;
 	size_t n;
 	int r;
 
@@ -511,7 +497,7 @@ int state_load(struct live *l, struct err *err)
 	r = util_read_file(path, STATE_BYTES_MAX, &text, &n);
 	if (r == -ENOENT && has_jobs(l))
 		return err_set(err, -EINVAL,
-			       "%s has jobs, and no state: name another folder",
+			       "%s has jobs, but no state: name another folder",
 			       l->c.dir);
 	if (r == -ENOENT)
 		return r;

@@ -38,8 +38,8 @@ static void gpuclustering_score(struct placement *p, const struct cluster *c,
 
 const struct placement_ops placement_gpuclustering = {
 	.plugin = { .name = "gpuclustering",
-		    .summary = "beside jobs that ask for the same number or "
-			       "share of GPUs" },
+		    .summary = "beside jobs with the same number or share of "
+			       "GPUs" },
 	.repeats = true,
 	.score = gpuclustering_score,
 };

@@ -8,6 +8,6 @@
 
 const struct placement_ops placement_proportional = {
 	.plugin = { .name = "proportional",
-		    .summary = "packed; CPU and memory as asked for, else in "
+		    .summary = "packed; CPU and memory as requested, else in "
 			       "proportion to GPUs" },
 };

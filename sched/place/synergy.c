@@ -5,8 +5,8 @@
 
 const struct conf_field synergy_fields[] = {
 	{ "profile", CONF_BOOL, offsetof(struct synergy_options, profile),
-	  .help = "find the CPUs that a job can use by profiling a few "
-		  "numbers of them, instead of knowing them" },
+	  .help = "find the CPUs that a job can use by profiling, instead of "
+		  "knowing them" },
 	{ 0 },
 };
 

@@ -20,15 +20,6 @@ static bool is_grouped(const struct job *job)
 	       job->gpu_busy > 0;
 }
 
-static int less(const void *a, const void *b)
-{
-	const struct queued *x = a, *y = b;
-
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	return x->job < y->job ? -1 : x->job > y->job;
-}
-
 /* From ascending order: the first, the last, the second, ... ; after an odd
  * number of jobs it is the turn of the last. */
 static int alternate(struct line *l, uint64_t n_started)
@@ -61,7 +52,7 @@ static int line_up(const struct view *v, const struct groups *g, struct line *l)
 		if (job->state == JOB_WAITING && is_grouped(job))
 			l->jobs[l->n++] = (struct queued){ key, v->active[i] };
 	}
-	qsort(l->jobs, l->n, sizeof(*l->jobs), less);
+	qsort(l->jobs, l->n, sizeof(*l->jobs), queued_compare);
 	return g->order == GROUPS_BALANCED ? alternate(l, g->n_started) : 0;
 }
 

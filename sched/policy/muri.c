@@ -35,7 +35,7 @@ enum { MATCHED = 256 };
 
 const struct conf_field muri_fields[] = {
 	{ "group", CONF_UINT, offsetof(struct muri_options, group), .min = 1,
-	  .max = GROUP_MAX, .help = "jobs that take turns at most" },
+	  .max = GROUP_MAX, .help = "maximum number of jobs that take turns" },
 	{ "matching", CONF_BOOL, offsetof(struct muri_options, matching),
 	  .help = "off: neighbours in the queue become a group" },
 	{ 0 },

@@ -44,9 +44,8 @@ struct allox_options {
 static const struct conf_field allox_fields[] = {
 	{ "alpha", CONF_DOUBLE, offsetof(struct allox_options, alpha),
 	  .min = 1e-6, .max = 1,
-	  .help = "part of the users, those who have least, that may be "
-		  "served: "
-		  "less is fairer in what users have, 1 is fastest" },
+	  .help = "share of users, those with the least, that may be served: a "
+		  "small share is fairer, 1 is fastest" },
 	{ 0 },
 };
 

@@ -30,14 +30,14 @@ static int check_order(const void *object, struct err *err)
 static const struct conf_field cognn_fields[] = {
 	{ "order", CONF_STRING, offsetof(struct cognn_options, order),
 	  .check = check_order,
-	  .help = "of jobs in groups: base (arrival), lmcf (least memory "
-		  "first), bmc (least and most by turns)" },
+	  .help = "order of jobs in groups: base (arrival), lmcf (least memory "
+		  "first), bmc (least and most in turn)" },
 	{ "workers", CONF_UINT, offsetof(struct cognn_options, workers),
 	  .min = 1, .max = GROUPS_MEMBERS_MAX,
-	  .help = "jobs of a group at most" },
+	  .help = "maximum number of jobs in a group" },
 	{ "budget", CONF_SIZE, offsetof(struct cognn_options, budget_bytes),
 	  .max = 0x1p60,
-	  .help = "memory of the GPU for a group; 0: all that there is" },
+	  .help = "memory of the GPU for a group; 0: all of it" },
 	{ 0 },
 };
 

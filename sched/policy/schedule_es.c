@@ -20,7 +20,7 @@ struct es_options {
 
 static const struct conf_field es_fields[] = {
 	{ "cpus", CONF_BOOL, offsetof(struct es_options, cpus),
-	  .help = "share out nodes without GPUs as well" },
+	  .help = "also share nodes without GPUs" },
 	{ 0 },
 };
 

@@ -14,7 +14,9 @@ struct mps_options {
 
 static const struct conf_field mps_fields[] = {
 	{ "workers", CONF_UINT, offsetof(struct mps_options, workers), .min = 1,
-	  .max = GROUPS_MEMBERS_MAX, .help = "jobs on a GPU at a time" },
+	  .max = GROUPS_MEMBERS_MAX,
+	  .help = "maximum number of jobs on a "
+		  "GPU" },
 	{ 0 },
 };
 

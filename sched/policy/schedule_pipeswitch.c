@@ -17,8 +17,7 @@ static int pipeswitch_decide(struct schedule *s, const struct view *v,
 
 const struct schedule_ops schedule_pipeswitch = {
 	.plugin = { .name = "pipeswitch",
-		    .summary = "one job at a time on a GPU, in a worker that "
-			       "is warm" },
+		    .summary = "one job at a time on a GPU, in a warm worker" },
 	.places = true,
 	.decide = pipeswitch_decide,
 };

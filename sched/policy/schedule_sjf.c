@@ -39,11 +39,6 @@ static void sjf_end(struct schedule *s)
 	free(p->started);
 }
 
-static int shorter(const void *a, const void *b)
-{
-	return queued_before(a, b) ? -1 : queued_before(b, a);
-}
-
 static size_t make_queue(struct sjf *p, const struct view *v, int kind)
 {
 	size_t n = 0;
@@ -59,7 +54,7 @@ static size_t make_queue(struct sjf *p, const struct view *v, int kind)
 		    ns < INFINITY)
 			p->queue[n++] = (struct queued){ ns, job };
 	}
-	qsort(p->queue, n, sizeof(*p->queue), shorter);
+	qsort(p->queue, n, sizeof(*p->queue), queued_compare);
 	return n;
 }
 

@@ -35,15 +35,6 @@ static void srpt_end(struct schedule *s)
 	free(p->queue);
 }
 
-static int shorter(const void *a, const void *b)
-{
-	const struct queued *x = a, *y = b;
-
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	return x->job < y->job ? -1 : x->job > y->job;
-}
-
 /* How many of the first jobs there are machines for. */
 static size_t count_served(const struct srpt *p, const struct view *v)
 {
@@ -86,7 +77,7 @@ static int make_queue(struct srpt *p, const struct view *v)
 	}
 	p->n = v->n_active;
 	memset(p->fate, KEPT, p->n);
-	qsort(p->queue, p->n, sizeof(*p->queue), shorter);
+	qsort(p->queue, p->n, sizeof(*p->queue), queued_compare);
 	n = count_served(p, v);
 	for (size_t i = 0; i < n; i++) {
 		const struct job *job = &v->jobs[p->queue[i].job];
@@ -94,7 +85,7 @@ static int make_queue(struct srpt *p, const struct view *v)
 		p->queue[i].key =
 			-kinds_work(job, ON_CPU) / kinds_work(job, ON_GPU);
 	}
-	qsort(p->queue, n, sizeof(*p->queue), shorter);
+	qsort(p->queue, n, sizeof(*p->queue), queued_compare);
 	p->last[ON_GPU] = p->last[ON_CPU] = p->n;
 	return 0;
 }

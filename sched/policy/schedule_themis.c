@@ -142,8 +142,8 @@ static void themis_keys(struct schedule *s, const struct view *v)
 
 const struct schedule_ops schedule_themis = {
 	.plugin = { .name = "themis",
-		    .summary = "Themis: shares of time that make the largest "
-			       "finish-time ratio least, preemptive",
+		    .summary = "Themis: time shares that minimise the largest "
+			       "finish-time ratio, preemptive",
 		    .state_size = sizeof(struct themis) },
 	.preempts = true,
 	.keys = themis_keys,

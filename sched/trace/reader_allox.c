@@ -73,33 +73,24 @@ static int read_stage(struct trace_reader *t, struct job *job)
 	return 0;
 }
 
-static int allox_parse(struct trace_reader *t)
+static int read_job(struct trace_reader *t, struct job *job)
 {
 	struct rows *c = &t->csv;
+	int r = read_head(t, job);
 
-	/* the first line was read as columns */
-	rows_rewind(c);
-	while (rows_next_words(c)) {
-		struct job job = workload_job();
-		int r = read_head(t, &job);
+	if (r == 0 && !rows_next_words(c))
+		r = rows_error(c, NULL, "a job without a stage");
+	if (r == 0)
+		r = read_stage(t, job);
+	if (r == 0 &&
+	    (!rows_next_words(c) || c->n != 1 || !rows_is(&c->f[0], "0")))
+		r = rows_error(c, NULL, "no line '0' after the only stage");
+	return r;
+}
 
-		if (r == 0 && !rows_next_words(c))
-			r = rows_error(c, NULL, "a job without a stage");
-		if (r == 0)
-			r = read_stage(t, &job);
-		if (r == 0 && (!rows_next_words(c) || c->n != 1 ||
-			       !rows_is(&c->f[0], "0")))
-			r = rows_error(c, NULL,
-				       "no line '0' behind the only stage");
-		if (r < 0) {
-			free(job.name);
-			return r;
-		}
-		r = workload_add(t->w, &job, 1);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+static int allox_parse(struct trace_reader *t)
+{
+	return workload_words(t, read_job);
 }
 
 /* "# ID ..." and, on a line of its own, "1 ". */

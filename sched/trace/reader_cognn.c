@@ -78,21 +78,8 @@ static int read_job(struct trace_reader *t, struct job *job)
 
 static int cognn_parse(struct trace_reader *t)
 {
-	rows_rewind(&t->csv);
 	t->w->iterations_of = "cognn";
-	while (rows_next_words(&t->csv)) {
-		struct job job = workload_job();
-		int r = read_job(t, &job);
-
-		if (r < 0) {
-			free(job.name);
-			return r;
-		}
-		r = workload_add(t->w, &job, 1);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	return workload_words(t, read_job);
 }
 
 /* The first word of the first line that is no comment. */

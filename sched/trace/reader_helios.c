@@ -46,20 +46,6 @@ static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 	return 0;
 }
 
-static int read_names(struct trace_reader *t, const int *at, struct job *job)
-{
-	_cleanup_free_ char *user = NULL, *vc = NULL;
-	int r = rows_text(&t->csv, at[USER], &user);
-
-	if (r == 0)
-		r = rows_text(&t->csv, at[VC], &vc);
-	if (r == 0)
-		r = workload_user(t->w, user ? user : "-", &job->user);
-	if (r == 0)
-		r = workload_class(t->w, vc ? vc : "-", &job->class);
-	return r == 0 ? rows_text(&t->csv, at[ID], &job->name) : r;
-}
-
 static int helios_row(struct trace_reader *t, const int *at)
 {
 	struct job job = workload_job();
@@ -75,7 +61,7 @@ static int helios_row(struct trace_reader *t, const int *at)
 	if (r == 0 && !job.n_gpus)
 		return spans_leave_out(t, &job, "without GPUs", t->csv.line);
 	if (r == 0)
-		r = read_names(t, at, &job);
+		r = workload_names(t, at[USER], at[VC], at[ID], &job);
 	return r == 0 ? spans_add(t, &job, &s, t->csv.line) : r;
 }
 

@@ -39,22 +39,6 @@ static const char *const columns[N_COLUMNS] = {
 	"prep_s",	  "gpu_s",	  "network_s",
 };
 
-static int read_names(struct trace_reader *t, const int *at, struct job *job)
-{
-	_cleanup_free_ char *user = NULL, *class = NULL;
-	int r = rows_text(&t->csv, at[NAME], &job->name);
-
-	if (r == 0)
-		r = rows_text(&t->csv, at[USER], &user);
-	if (r == 0)
-		r = rows_text(&t->csv, at[CLASS], &class);
-	if (r == 0)
-		r = workload_user(t->w, user ? user : "-", &job->user);
-	if (r == 0)
-		r = workload_class(t->w, class ? class : "-", &job->class);
-	return r;
-}
-
 static int read_times(struct trace_reader *t, const int *at, struct job *job)
 {
 	double arrival_s, work_s, cpu_work_s, cold_s;
@@ -161,7 +145,7 @@ static int jobs_row(struct trace_reader *t, const int *at)
 {
 	struct job job = workload_job();
 	uint64_t count = 1;
-	int r = read_names(t, at, &job);
+	int r = workload_names(t, at[USER], at[CLASS], at[NAME], &job);
 
 	if (r == 0)
 		r = read_times(t, at, &job);

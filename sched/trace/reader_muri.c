@@ -51,7 +51,6 @@ static int read_stages(const struct trace_reader *t, const int *at,
 
 static int muri_row(struct trace_reader *t, const int *at)
 {
-	_cleanup_free_ char *model = NULL;
 	struct job job = workload_job();
 	double submit_ms, iteration_ms;
 	uint64_t gpus, iterations;
@@ -72,15 +71,9 @@ static int muri_row(struct trace_reader *t, const int *at)
 			       "%s: must not be 0",
 			       columns[gpus ? ITERATIONS : GPUS]);
 	if (r == 0)
-		r = rows_text(&t->csv, at[MODEL], &model);
-	if (r == 0)
-		r = workload_class(t->w, model ? model : "-", &job.class);
-	if (r == 0)
-		r = workload_user(t->w, "-", &job.user);
-	if (r == 0)
 		r = read_stages(t, at, iteration_ms, &job);
 	if (r == 0)
-		r = rows_text(&t->csv, at[ID], &job.name);
+		r = workload_names(t, -1, at[MODEL], at[ID], &job);
 	if (r < 0)
 		return r;
 	job.n_gpus = (uint32_t)gpus;

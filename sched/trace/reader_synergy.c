@@ -17,7 +17,6 @@ static const char *const columns[N_COLUMNS] = {
 
 static int synergy_row(struct trace_reader *t, const int *at)
 {
-	_cleanup_free_ char *model = NULL;
 	struct job job = workload_job();
 	uint64_t gpus, iterations;
 	double arrival_s;
@@ -35,13 +34,7 @@ static int synergy_row(struct trace_reader *t, const int *at)
 			       "%s: must not be 0",
 			       columns[gpus ? ITERATIONS : GPUS]);
 	if (r == 0)
-		r = rows_text(&t->csv, at[MODEL], &model);
-	if (r == 0)
-		r = workload_class(t->w, model ? model : "-", &job.class);
-	if (r == 0)
-		r = workload_user(t->w, "-", &job.user);
-	if (r == 0)
-		r = rows_text(&t->csv, at[ID], &job.name);
+		r = workload_names(t, -1, at[MODEL], at[ID], &job);
 	if (r < 0)
 		return r;
 	t->w->iterations_of = "synergy";

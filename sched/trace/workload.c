@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -243,6 +244,42 @@ int workload_models(struct trace_reader *t, int at, uint64_t *ret)
 		*ret |= 1ull << m;
 	}
 	return r;
+}
+
+int workload_names(struct trace_reader *t, int user, int class, int name,
+		   struct job *job)
+{
+	_cleanup_free_ char *user_of = NULL, *class_of = NULL;
+	int r = rows_text(&t->csv, user, &user_of);
+
+	if (r == 0)
+		r = rows_text(&t->csv, class, &class_of);
+	if (r == 0)
+		r = workload_user(t->w, user_of ? user_of : "-", &job->user);
+	if (r == 0)
+		r = workload_class(t->w, class_of ? class_of : "-",
+				   &job->class);
+	return r == 0 ? rows_text(&t->csv, name, &job->name) : r;
+}
+
+int workload_words(struct trace_reader *t,
+		   int (*read)(struct trace_reader *t, struct job *job))
+{
+	/* the first line was read as columns */
+	rows_rewind(&t->csv);
+	while (rows_next_words(&t->csv)) {
+		struct job job = workload_job();
+		int r = read(t, &job);
+
+		if (r < 0) {
+			free(job.name);
+			return r;
+		}
+		r = workload_add(t->w, &job, 1);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /* --- order and shapes ----------------------------------------------------- */

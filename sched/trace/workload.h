@@ -113,6 +113,14 @@ int workload_class(struct workload *w, const char *name, uint32_t *ret);
 int workload_speed(struct workload *w, const char *name, struct speed **ret);
 const struct speed *workload_find_speed(const struct workload *w,
 					const char *name);
+/* The user, the class and the name of a job, from these columns; "-", NULL
+ * without one (-1). -ENOMEM. */
+int workload_names(struct trace_reader *t, int user, int class, int name,
+		   struct job *job);
+/* A trace without a header, of words: `read` reads a job from its first row
+ * on. */
+int workload_words(struct trace_reader *t,
+		   int (*read)(struct trace_reader *t, struct job *job));
 /* Names of GPU models in a column, separated by '|', as a mask. -EINVAL,
  * -ENOMEM. */
 int workload_models(struct trace_reader *t, int at, uint64_t *ret);
@@ -134,11 +142,6 @@ int workload_speeds(struct workload *w, const char *name, struct err *err);
 
 /* --- shipped files -------------------------------------------------------- */
 
-/* The path of a shipped file of `kind`, "job", "cluster" or "speed", by name;
- * or of a path as it is. Malloc'ed. -ENOENT with a text that lists the known
- * ones. */
-int workload_path(const char *kind, const char *name, char **ret,
-		  struct err *err);
 /* Print the names of "job" (0), "cluster" (1) or "speed" (2) files. */
 int workload_names_print(int kind, struct err *err);
 

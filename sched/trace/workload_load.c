@@ -33,9 +33,7 @@ static int folder_of(const char *kind, char **ret, struct err *err)
 
 static int is_csv(const struct dirent *e)
 {
-	size_t n = strlen(e->d_name), suffix = strlen(SUFFIX);
-
-	return n > suffix && !strcmp(e->d_name + n - suffix, SUFFIX);
+	return util_ends_in(e->d_name, SUFFIX);
 }
 
 /* Call fn with the name of each. */
@@ -101,8 +99,11 @@ static int shipped_path(const char *kind, const char *name, char **ret,
 		       words.hint, words.known);
 }
 
-int workload_path(const char *kind, const char *name, char **ret,
-		  struct err *err)
+/* The path of a shipped file of `kind`, "job", "cluster" or "speed", by name;
+ * or of a path as it is. Malloc'ed. -ENOENT with a text that lists the known
+ * ones. */
+static int workload_path(const char *kind, const char *name, char **ret,
+			 struct err *err)
 {
 	struct stat st;
 

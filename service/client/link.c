@@ -82,8 +82,8 @@ static unsigned char *apart(struct conn *c, size_t n)
 static void fail_late(const struct links *l)
 {
 	shelf_fail(l->shelf, -EIO,
-		   "consumer %u comes again, and the first rounds of its job "
-		   "are over: end the other consumers, and start all of them",
+		   "consumer %u has joined again after the first rounds of its "
+		   "job: end the other consumers and start all of them",
 		   l->consumer);
 }
 
@@ -264,7 +264,7 @@ static void ended(struct conn *c, int why)
 	pthread_mutex_unlock(&l->lock);
 	if (is_wrong(why))
 		shelf_fail(l->shelf, -EPROTO,
-			   "worker %s: it sends what does not belong to this "
+			   "worker %s: sent data that does not belong to this "
 			   "job: %s",
 			   w->at.text, strerror(-why));
 	redial_later(&w->redial);

@@ -155,7 +155,7 @@ int links_take_turns(struct links *l, const struct msg *m)
 	if (l->slot &&
 	    (n != l->n_slots || memcmp(slot, l->slot, n * sizeof(*slot)) != 0))
 		shelf_fail(l->shelf, -EIO,
-			   "the workers of this job's rounds are others now");
+			   "the workers of this job's rounds have changed");
 	if (l->slot)
 		return 0;
 	l->slot = TAKE_PTR(slot);
@@ -194,7 +194,7 @@ void links_add(struct links *l, uint64_t id, const char *address)
 	if (find(l, id))
 		return;
 	if (link_new(l, id, address, &w, &err) < 0) {
-		log_warn("worker %s: left out: %s", address, err.text);
+		log_warn("worker %s: skipped: %s", address, err.text);
 		return;
 	}
 	w->slot = slot_of(l, id);
@@ -210,11 +210,12 @@ void links_remove(struct links *l, uint64_t id)
 
 	if (!w)
 		return;
-	log_warn("worker %s is gone", w->at.text);
+	log_warn("worker %s is no longer available", w->at.text);
 	if (w->slot != LINK_NO_SLOT)
-		shelf_fail(l->shelf, -EIO,
-			   "worker %s, which makes rounds, is gone",
-			   w->at.text);
+		shelf_fail(
+			l->shelf, -EIO,
+			"worker %s, which makes rounds, is no longer available",
+			w->at.text);
 	/* `ended` is called later: the worker waits for it */
 	w->failed = true;
 	w->id = 0;
@@ -280,8 +281,8 @@ static uint64_t await_round(struct links *l, bool stuck, uint64_t now,
 	if (now < l->awaited_since + wait_ns)
 		return l->awaited_since + wait_ns;
 	shelf_fail(l->shelf, -ETIMEDOUT,
-		   "no round came: does each of the %u consumers run, and each "
-		   "worker?",
+		   "no round arrived: are all %u consumers and all workers "
+		   "running?",
 		   l->share.consumers);
 	return TICK_NEVER;
 }
@@ -315,7 +316,7 @@ uint64_t links_round(struct links *l, uint64_t now, uint64_t wait_ns)
 	until = l->alone_since + wait_ns;
 	if (now >= until) {
 		shelf_fail(l->shelf, -ETIMEDOUT,
-			   "no worker is there: start gpemu-prepd worker");
+			   "no worker is connected: start gpemu-prepd worker");
 		return due;
 	}
 	return MIN(due, until);

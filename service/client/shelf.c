@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -227,34 +228,25 @@ static bool is_open(const struct shelf *s)
 
 bool shelf_is_open(struct shelf *s)
 {
-	bool open;
+	LOCK_SCOPE(&s->lock);
 
-	pthread_mutex_lock(&s->lock);
-	open = is_open(s);
-	pthread_mutex_unlock(&s->lock);
-	return open;
+	return is_open(s);
 }
 
 bool shelf_needs(struct shelf *s, uint64_t on_their_way)
 {
 	const struct splits *p = &s->sweep.splits;
-	bool needs;
+	LOCK_SCOPE(&s->lock);
 
-	pthread_mutex_lock(&s->lock);
-	needs = is_open(s) && (p->mode != SPLIT_OFF ||
-			       on_their_way * p->batch < s->sweep.left);
-	pthread_mutex_unlock(&s->lock);
-	return needs;
+	return is_open(s) && (p->mode != SPLIT_OFF ||
+			      on_their_way * p->batch < s->sweep.left);
 }
 
 bool shelf_is_closing(struct shelf *s)
 {
-	bool closing;
+	LOCK_SCOPE(&s->lock);
 
-	pthread_mutex_lock(&s->lock);
-	closing = s->closing;
-	pthread_mutex_unlock(&s->lock);
-	return closing;
+	return s->closing;
 }
 
 /* --- the consumer --------------------------------------------------------- */
@@ -305,12 +297,9 @@ static void count_busy(struct shelf *s, const struct shelf_stalls *stalls)
 
 uint64_t shelf_target(struct shelf *s)
 {
-	uint64_t target;
+	LOCK_SCOPE(&s->lock);
 
-	pthread_mutex_lock(&s->lock);
-	target = s->n_busy < LEAST_BUSY ? 0 : s->busy_ns / s->n_busy;
-	pthread_mutex_unlock(&s->lock);
-	return target;
+	return s->n_busy < LEAST_BUSY ? 0 : s->busy_ns / s->n_busy;
 }
 
 struct shelf_arrival shelf_arrival(const struct shelf_buffer *b)
@@ -369,12 +358,9 @@ void shelf_free(struct shelf *s, struct shelf_buffer *b)
 
 uint32_t shelf_n_ready(struct shelf *s)
 {
-	uint32_t n;
+	LOCK_SCOPE(&s->lock);
 
-	pthread_mutex_lock(&s->lock);
-	n = is_next(s) ? s->n_ready : 0;
-	pthread_mutex_unlock(&s->lock);
-	return n;
+	return is_next(s) ? s->n_ready : 0;
 }
 
 static double seconds(uint64_t ns)

@@ -110,18 +110,19 @@ static int replay(struct journal *j, struct book *book, struct err *err)
 	if (r == -EBADMSG)
 		return err_set(err, r,
 			       "%s: not a journal of gpemu-prepd, or damaged "
-			       "at byte %zu: move it away to begin anew",
+			       "at byte %zu: move it away to start afresh",
 			       j->path, good);
 	if (r == -EPROTONOSUPPORT)
 		return err_set(
 			err, r,
-			"%s: of a different version of gpemu-prepd: move "
-			"it away to begin anew",
+			"%s: of a different version of gpemu-prepd: move it "
+			"away to start afresh",
 			j->path);
 	if (r == -EPROTO)
 		return err_set(err, r,
 			       "%s: the record at byte %zu does not follow "
-			       "from those before: move it away to begin anew",
+			       "from those before: move it away to start "
+			       "afresh",
 			       j->path, good);
 	if (r == 0 && good < n && ftruncate(j->fd, (off_t)good) < 0)
 		r = -errno;
@@ -235,6 +236,7 @@ static bool is_current(const struct journal *j)
 int journal_open(struct journal *j, const char *path, struct book *book,
 		 struct err *err)
 {
+	struct stat st;
 	int r;
 
 	*j = (struct journal){ .fd = -1 };
@@ -243,9 +245,15 @@ int journal_open(struct journal *j, const char *path, struct book *book,
 	j->path = strdup(path);
 	if (!j->path)
 		return err_set(err, -ENOMEM, "out of memory");
-	j->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	if (j->fd < 0)
+	/* in a folder of several users: no link, and below no pipe, of another
+	 */
+	j->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
+		     0600);
+	if (j->fd < 0 || fstat(j->fd, &st) < 0)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || !util_follows(st.st_uid))
+		return err_set(err, -EINVAL,
+			       "%s: not a regular file of this user", path);
 	if (flock(j->fd, LOCK_EX | LOCK_NB) < 0 || !is_current(j))
 		return err_set(err, -EBUSY,
 			       "%s: another dispatcher uses this journal",

@@ -13,7 +13,8 @@ const char *const split_modes[] = {
 	[SPLIT_STATIC] = "static",
 };
 
-uint64_t splits_count(enum split_mode mode, uint64_t samples, uint32_t batch,
+/* Of an epoch; 0: SPLIT_OFF, or a parameter is 0. */
+static uint64_t count(enum split_mode mode, uint64_t samples, uint32_t batch,
 		      uint32_t per_split)
 {
 	uint64_t each = (uint64_t)batch * per_split;
@@ -27,7 +28,7 @@ int splits_init(struct splits *s, enum split_mode mode, uint64_t samples,
 		uint32_t batch, uint32_t per_split, const uint64_t *slot,
 		uint32_t n_slots)
 {
-	uint64_t n = splits_count(mode, samples, batch, per_split);
+	uint64_t n = count(mode, samples, batch, per_split);
 	bool no_splits = mode == SPLIT_OFF;
 
 	*s = (struct splits){ .mode = mode,

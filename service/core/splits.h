@@ -47,12 +47,9 @@ struct splits {
 	uint32_t n_done, n_lost;
 };
 
-/* The number of splits of an epoch; 0: SPLIT_OFF, or a parameter is 0; more
- * than SPLITS_MOST: too many. */
-uint64_t splits_count(enum split_mode mode, uint64_t samples, uint32_t batch,
-		      uint32_t per_split);
-/* `slot`: the workers of SPLIT_STATIC, or of rounds, copied. -EINVAL
- * (splits_count), -ENOMEM. Free with splits_fini, failed or not. */
+/* `slot`: the workers of SPLIT_STATIC, or of rounds, copied. -EINVAL:
+ * SPLIT_OFF, a parameter is 0, or more than SPLITS_MOST; -ENOMEM. Free with
+ * splits_fini, failed or not. */
 int splits_init(struct splits *s, enum split_mode mode, uint64_t samples,
 		uint32_t batch, uint32_t per_split, const uint64_t *slot,
 		uint32_t n_slots);

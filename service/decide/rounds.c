@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,18 +95,6 @@ uint32_t rounds_take(struct rounds *r, uint32_t bucket, void **ret)
 	return r->per_round;
 }
 
-uint32_t rounds_rest(struct rounds *r, void **ret)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < r->n_buckets; i++) {
-		memcpy(ret + n, samples_of(r, i), r->n[i] * sizeof(*ret));
-		n += r->n[i];
-		r->n[i] = 0;
-	}
-	return n;
-}
-
 int rounds_request(struct rounds_gate *g, uint32_t i, uint64_t round)
 {
 	if (i >= g->consumers || round != g->round)
@@ -118,18 +105,4 @@ int rounds_request(struct rounds_gate *g, uint32_t i, uint64_t round)
 	g->requested = 0;
 	g->round += g->workers;
 	return 1;
-}
-
-double rounds_gain(const double *sorted, size_t n, uint32_t m)
-{
-	double max = 0, sum = 0, below = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		double to = pow((double)(i + 1) / (double)n, m);
-
-		max += sorted[i] * (to - below);
-		sum += sorted[i];
-		below = to;
-	}
-	return max / (sum / (double)n);
 }

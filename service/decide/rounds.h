@@ -50,10 +50,6 @@ uint32_t rounds_add(struct rounds *r, uint64_t length, void *sample);
  * consumer i from i * batch on, and their number; else 0.
  */
 uint32_t rounds_take(struct rounds *r, uint32_t bucket, void **ret);
-/* The samples of all incomplete rounds, in any order, and their number, below
- * (n_boundaries + 1) * batch * consumers: at the end of the data no round has
- * them (tf.data's drop_remainder). */
-uint32_t rounds_rest(struct rounds *r, void **ret);
 
 /* --- handing rounds out --------------------------------------------------- */
 
@@ -72,15 +68,5 @@ enum { ROUNDS_CONSUMERS = 64 };
  * the worker's next round, or no such consumer. A repeated request counts once.
  */
 int rounds_request(struct rounds_gate *g, uint32_t i, uint64_t round);
-
-/* --- what it gains -------------------------------------------------------- */
-
-/*
- * E[max of m] / E of values drawn from the n given ones, which are sorted
- * ascending and positive, n and m >= 1:
- *
- *	E[max] = sum of x_i * ((i / n)^m - ((i - 1) / n)^m), i = 1 .. n
- */
-double rounds_gain(const double *sorted, size_t n, uint32_t m);
 
 #endif

@@ -9,13 +9,6 @@
 /* Of rates around their mean. Source: kAutoScalerOutlierSigmas */
 #define OUTLIER_SIGMAS 1.0
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double sum_of(const double *v, size_t n)
 {
 	double sum = 0;
@@ -49,7 +42,7 @@ static int sum_of_rates(const uint64_t *ns, size_t n, double *ret)
 			return -EINVAL;
 		rate[i] = 1 / (double)ns[i];
 	}
-	qsort(rate, n, sizeof(*rate), ascending);
+	qsort(rate, n, sizeof(*rate), util_compare_double);
 	mean = sum_of(rate, n) / (double)n;
 	far = OUTLIER_SIGMAS * deviation(rate, n, mean);
 	for (size_t i = 0; i < n; i++)

@@ -18,7 +18,7 @@ struct sweep {
 	uint64_t start, end;  /* indices of the elements in the window */
 	struct element *ring; /* by index modulo `capacity` */
 	uint64_t capacity;    /* 0, or a power of two */
-	bool making, ended;
+	bool making;
 };
 
 /* arbitrary: the window grows as needed */
@@ -64,7 +64,7 @@ int sweep_next(struct sweep *s, struct sweep_reader *r, void **ret)
 		r->next = s->start;
 	}
 	if (r->next == s->end)
-		return s->ended ? -ENODATA : -EAGAIN;
+		return -EAGAIN;
 	*ret = s->ring[r->next++ % s->capacity].element;
 	r->n_read++;
 	return 0;
@@ -72,15 +72,10 @@ int sweep_next(struct sweep *s, struct sweep_reader *r, void **ret)
 
 bool sweep_begin(struct sweep *s)
 {
-	bool mine = !s->making && !s->ended;
+	bool mine = !s->making;
 
 	s->making |= mine;
 	return mine;
-}
-
-void sweep_cancel(struct sweep *s)
-{
-	s->making = false;
 }
 
 /* Room for one more element. */
@@ -119,18 +114,7 @@ int sweep_extend(struct sweep *s, void *element, uint64_t bytes)
 	return 0;
 }
 
-void sweep_end(struct sweep *s)
-{
-	s->making = false;
-	s->ended = true;
-}
-
 uint64_t sweep_made(const struct sweep *s)
 {
 	return s->end;
-}
-
-uint64_t sweep_bytes(const struct sweep *s)
-{
-	return s->bytes;
 }

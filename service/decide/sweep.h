@@ -47,26 +47,21 @@ struct sweep_reader {
 
 /*
  * The next element for a reader. -EAGAIN: there is none now: the reader makes
- * one if sweep_begin says so, else it waits until another has. -ENODATA: the
- * sweep has ended, and the reader has seen its last element.
+ * one if sweep_begin says so, else it waits until another has.
  */
 int sweep_next(struct sweep *s, struct sweep_reader *r, void **ret);
 
-/* Is the caller the one to make the next element? It then calls sweep_extend,
- * or sweep_cancel if it cannot. */
+/* Is the caller the one to make the next element? It then calls sweep_extend.
+ */
 bool sweep_begin(struct sweep *s);
-void sweep_cancel(struct sweep *s);
 /*
  * The next element. An element counts as one byte at least, so that the number
  * of elements is bounded, too. -EFBIG: larger than the window; -ENOMEM: the
  * element is not taken, and another reader may make it.
  */
 int sweep_extend(struct sweep *s, void *element, uint64_t bytes);
-/* There are no more elements. */
-void sweep_end(struct sweep *s);
 
-/* Elements made so far, and bytes in the window. */
+/* Elements made so far. */
 uint64_t sweep_made(const struct sweep *s);
-uint64_t sweep_bytes(const struct sweep *s);
 
 #endif

@@ -63,8 +63,8 @@ static void estimate_all(struct dispatcher *d)
 	d->shrink_at = now + PATIENCE * d->c.timeout_ns;
 	if (wanted == d->wanted)
 		return;
-	log_info("%" PRIu64 " workers are needed, %" PRIu32 " are there",
-		 wanted, d->registry.n);
+	log_info("%" PRIu64 " workers needed, %" PRIu32 " connected", wanted,
+		 d->registry.n);
 	d->wanted = wanted;
 }
 

@@ -255,7 +255,7 @@ uint64_t trainers_expire(struct dispatcher *d, uint64_t now)
 			continue;
 		if (now >= until) {
 			log_warn("job %016" PRIx64
-				 ": dropped: its trainer is gone",
+				 ": dropped: its trainer is not connected",
 				 j->id);
 			drop_job(d, j->id);
 		} else {

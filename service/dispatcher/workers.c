@@ -28,7 +28,7 @@ int workers_remove(struct dispatcher *d, uint64_t id)
 
 	d->counts.workers_lost++;
 	if (w && w->address)
-		log_warn("worker %s is gone", w->address);
+		log_warn("worker %s is lost", w->address);
 	if (w)
 		tell_gone(d, w);
 	registry_remove(&d->registry, id);

@@ -33,7 +33,7 @@ int access_find(const struct access *a, const char *text, struct addr *ret,
 
 	if (r == 0 && !a->has_key && !addr_is_loopback(ret))
 		r = err_set(err, -EINVAL,
-			    "%s: other machines reach this address: the "
+			    "%s: other machines can reach this address: the "
 			    "service needs a key file, the same for all",
 			    text);
 	return r;
@@ -69,7 +69,7 @@ const char *ends_text(int why)
 	switch (why) {
 	case 0: return "";
 	case -ETIMEDOUT: return "too slow";
-	case -EBADMSG: return "it has a different key, or is no gpemu-prepd";
+	case -EBADMSG: return "it has a different key, or is not gpemu-prepd";
 	case -EPROTONOSUPPORT: return "it has a different version";
 	case -ECONNRESET: return "the connection was closed";
 	default: return strerror(-why);

@@ -379,7 +379,7 @@ static uint64_t drain(struct serve *s, uint64_t now)
 	if (until == TICK_NEVER)
 		return until;
 	if (now >= until && !s->left && !is_idle(s))
-		log_warn("it ends with batches that no trainer has: --drain");
+		log_warn("ends with undelivered batches; raise --drain");
 	if (s->left || now >= until || (!s->welcome && is_idle(s))) {
 		stop(s, NULL);
 		return TICK_NEVER;

@@ -10,6 +10,8 @@
 #include "common/util.h"
 #include "loader/options/train_job.h"
 #include "loader/options/train_node.h"
+#include "loader/options/train_resolve.h"
+#include "loader/options/train_table.h"
 
 static int set_text(char **option, const char *text, struct err *err)
 {

@@ -5,6 +5,7 @@
 #define GPEMU_SERVICE_WORKER_STAGES_H
 
 #include "common/tick.h"
+#include "loader/dataset/format_open.h"
 #include "loader/dataset/mount.h"
 #include "loader/order/schedule.h"
 #include "loader/pipeline/pipeline.h"

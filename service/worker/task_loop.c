@@ -54,12 +54,9 @@ void task_stop(struct task *t)
 
 bool task_is_over(struct task *t)
 {
-	bool over;
+	LOCK_SCOPE(&t->lock);
 
-	pthread_mutex_lock(&t->lock);
-	over = t->over;
-	pthread_mutex_unlock(&t->lock);
-	return over;
+	return t->over;
 }
 
 void task_free(struct task *t)
@@ -225,12 +222,9 @@ uint32_t task_consumers(const struct task *t)
 
 bool task_request(struct task *t, uint32_t i, uint64_t number)
 {
-	bool more;
+	LOCK_SCOPE(&t->lock);
 
-	pthread_mutex_lock(&t->lock);
-	more = consumers_request(&t->consumers, i, number);
-	pthread_mutex_unlock(&t->lock);
-	return more;
+	return consumers_request(&t->consumers, i, number);
 }
 
 const struct task_batch *task_batch(struct task *t, uint32_t i, uint64_t number)
@@ -306,25 +300,19 @@ const struct task_batch *task_shared(struct task *t, struct sweep_reader *at)
 
 bool task_is_empty(struct task *t, uint64_t number)
 {
-	bool empty;
+	LOCK_SCOPE(&t->lock);
 
-	pthread_mutex_lock(&t->lock);
-	empty = t->stopping || t->over ||
-		(t->none && n_ahead(t) == 0 && number >= t->n_made);
-	pthread_mutex_unlock(&t->lock);
-	return empty;
+	return t->stopping || t->over ||
+	       (t->none && n_ahead(t) == 0 && number >= t->n_made);
 }
 
 bool task_is_idle(struct task *t)
 {
-	bool idle;
+	LOCK_SCOPE(&t->lock);
 
-	pthread_mutex_lock(&t->lock);
-	idle = t->c.mode == SPLIT_OFF || t->stopping || t->over ||
+	return t->c.mode == SPLIT_OFF || t->stopping || t->over ||
 	       ((t->none || !t->n_asked) && n_ahead(t) == 0 &&
 		t->n_acked == t->n_made);
-	pthread_mutex_unlock(&t->lock);
-	return idle;
 }
 
 uint64_t task_cost(struct task *t)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "common/thread.h"
 #include "service/worker/task_own.h"
 
 #include <errno.h>
@@ -182,12 +183,9 @@ static bool wait_for_work(struct task *t)
 
 static bool has_turned(struct task *t)
 {
-	bool turned;
+	LOCK_SCOPE(&t->lock);
 
-	pthread_mutex_lock(&t->lock);
-	turned = !is_current(t);
-	pthread_mutex_unlock(&t->lock);
-	return turned;
+	return !is_current(t);
 }
 
 static int go_on(struct task *t, struct err *err)

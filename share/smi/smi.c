@@ -41,8 +41,8 @@ static const struct conf_field fields[] = {
 	SMI_SERVER_FIELDS(struct options, server),
 	{ "fail", CONF_LIST, offsetof(struct options, fail), .item = CONF_UINT,
 	  .item_size = sizeof(uint64_t), .arg = "GPU", .cli_only = true,
-	  .help = "first let a GPU fail: its jobs end with an error, and it "
-		  "gets no others" },
+	  .help = "first make a GPU fail: its jobs end with an error, and it "
+		  "accepts no others" },
 	{ "repair", CONF_LIST, offsetof(struct options, repair),
 	  .item = CONF_UINT, .item_size = sizeof(uint64_t), .arg = "GPU",
 	  .cli_only = true, .help = "first repair a GPU" },
@@ -54,7 +54,7 @@ static const struct conf_field fields[] = {
 	  .help = "a line for each GPU: index, name, UUID" },
 	{ "query", CONF_BOOL, offsetof(struct options, query), .short_opt = 'q',
 	  .cli_only = true,
-	  .help = "all that is known of each GPU, as nvidia-smi writes it" },
+	  .help = "all attributes of each GPU, as nvidia-smi writes them" },
 	{ "xml_format", CONF_BOOL, offsetof(struct options, xml),
 	  .short_opt = 'x', .cli_only = true, .help = "with -q: as XML" },
 	{ "display", CONF_STRING, offsetof(struct options, display),
@@ -70,7 +70,8 @@ static const struct conf_field fields[] = {
 	  .help = "a line with these fields for each process on a GPU" },
 	{ "format", CONF_STRING, offsetof(struct options, format),
 	  .arg = "csv[,noheader][,nounits]", .cli_only = true,
-	  .help = "of --query-gpu and --query-compute-apps, which need it" },
+	  .help = "output format, required by --query-gpu and "
+		  "--query-compute-apps" },
 	{ "help_query_gpu", CONF_BOOL, offsetof(struct options, help_query_gpu),
 	  .cli_only = true, .help = "list the fields of --query-gpu" },
 	{ "help_query_compute_apps", CONF_BOOL,
@@ -79,7 +80,7 @@ static const struct conf_field fields[] = {
 	{ "loop", CONF_DOUBLE, offsetof(struct options, loop_s),
 	  .short_opt = 'l', .arg = "SECONDS", .cli_only = true, .min = .01,
 	  .max = 86400,
-	  .help = "write again every SECONDS (default 5), until interrupted" },
+	  .help = "repeat every SECONDS (default 5), until interrupted" },
 	{ "loop_ms", CONF_DOUBLE, offsetof(struct options, loop_ms),
 	  .arg = "MS", .cli_only = true, .min = 1, .max = 86400000,
 	  .help = "like --loop, in milliseconds; also -lms" },

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "common/json.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -14,18 +15,6 @@
 
 /* Of one server, at most. Source: SHARE_MAX_GPUS */
 enum { SERVER_GPUS = 64 };
-
-static const char *text(const json_t *j, const char *key)
-{
-	const char *s = json_string_value(json_object_get(j, key));
-
-	return s ? s : "";
-}
-
-static double number(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
-}
 
 static void set_text(json_t *facts, const char *key, const char *value)
 {
@@ -80,7 +69,8 @@ static void add_address(json_t *facts)
 	};
 	char buf[16];
 
-	sscanf(text(facts, "pci_bus_id"), "%x:%x:%x", &domain, &bus, &device);
+	sscanf(json_get_text(facts, "pci_bus_id"), "%x:%x:%x", &domain, &bus,
+	       &device);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		snprintf(buf, sizeof(buf), parts[i].fmt, *parts[i].value);
 		set_text(facts, parts[i].key, buf);
@@ -90,13 +80,13 @@ static void add_address(json_t *facts)
 static void add_load(json_t *facts)
 {
 	static const char lost[] = "GPU is lost";
-	double usable = number(facts, "memory_usable_mib");
-	bool idle = !(number(facts, "running") > 0);
+	double usable = json_get_number(facts, "memory_usable_mib");
+	bool idle = !(json_get_number(facts, "running") > 0);
 
 	set_number(facts, "memory_reserved_mib",
-		   number(facts, "memory_total_mib") - usable);
+		   json_get_number(facts, "memory_total_mib") - usable);
 	set_number(facts, "memory_free_mib",
-		   usable - number(facts, "memory_used_mib"));
+		   usable - json_get_number(facts, "memory_used_mib"));
 	set_text(facts, "idle", idle ? "Active" : "Not Active");
 	set_text(facts, "reasons_active",
 		 idle ? "0x0000000000000001" : "0x0000000000000000");
@@ -107,12 +97,12 @@ static void add_load(json_t *facts)
 	}
 	set_text(facts, "pstate", "P0");
 	set_number(facts, "utilisation_pct",
-		   100 * number(facts, "utilisation"));
+		   100 * json_get_number(facts, "utilisation"));
 }
 
 static void add_modes(json_t *facts)
 {
-	double reasons = number(facts, "clock_reasons");
+	double reasons = json_get_number(facts, "clock_reasons");
 	char buf[32];
 
 	if (json_is_true(json_object_get(facts, "ecc"))) {
@@ -122,7 +112,7 @@ static void add_modes(json_t *facts)
 	}
 	if (json_is_true(json_object_get(facts, "mig")))
 		set_text(facts, "mig_mode", "Disabled");
-	if (number(facts, "power_limit_w") > 0)
+	if (json_get_number(facts, "power_limit_w") > 0)
 		set_text(facts, "power_management", "Enabled");
 	if (reasons > 0 && reasons < 0x1p63) {
 		snprintf(buf, sizeof(buf), "0x%016llX",
@@ -162,7 +152,7 @@ static json_t *process_facts(const json_t *process, const json_t *gpu)
 
 	json_object_set(facts, "pid", json_object_get(process, "pid"));
 	json_object_set(facts, "name", json_object_get(process, "name"));
-	set_number(facts, "used_mib", number(process, "peak_mib"));
+	set_number(facts, "used_mib", json_get_number(process, "peak_mib"));
 	for (size_t i = 0; i < ARRAY_SIZE(same); i++)
 		json_object_set(facts, same[i][0],
 				json_object_get(gpu, same[i][1]));
@@ -200,9 +190,9 @@ static json_t *gpu_facts(const json_t *status, const json_t *gpu, size_t i)
 	json_object_update_missing(facts, (json_t *)board);
 	json_object_set_new(facts, "index", json_integer((json_int_t)i));
 	snprintf(driver, sizeof(driver), GPUD_DRIVER ".%s",
-		 text(json_object_get(status, "gpemu"), "version"));
+		 json_get_text(json_object_get(status, "gpemu"), "version"));
 	set_text(facts, "driver_version", driver);
-	add_architecture(facts, number(board, "compute_capability"));
+	add_architecture(facts, json_get_number(board, "compute_capability"));
 	add_address(facts);
 	add_load(facts);
 	add_modes(facts);
@@ -246,10 +236,11 @@ static bool is_named(const json_t *facts, const char *id)
 {
 	char index[32];
 
-	snprintf(index, sizeof(index), "%.0f", number(facts, "index"));
-	return !strcmp(id, index) || !strcmp(id, text(facts, "uuid")) ||
-	       !strcmp(id, text(facts, "serial")) ||
-	       is_address(text(facts, "pci_bus_id"), id);
+	snprintf(index, sizeof(index), "%.0f", json_get_number(facts, "index"));
+	return !strcmp(id, index) ||
+	       !strcmp(id, json_get_text(facts, "uuid")) ||
+	       !strcmp(id, json_get_text(facts, "serial")) ||
+	       is_address(json_get_text(facts, "pci_bus_id"), id);
 }
 
 int smi_pick(json_t *facts, const char *ids)

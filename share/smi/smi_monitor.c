@@ -71,7 +71,7 @@ static const struct conf_field fields[] = {
 		  "(default: u)" },
 	{ "delay", CONF_DOUBLE, offsetof(struct options, delay_s),
 	  .short_opt = 'd', .arg = "SECONDS", .cli_only = true, .min = .01,
-	  .max = 86400, .help = "between two samples (default: 1)" },
+	  .max = 86400, .help = "seconds between two samples (default: 1)" },
 	{ "count", CONF_UINT, offsetof(struct options, count), .short_opt = 'c',
 	  .arg = "N", .cli_only = true,
 	  .help = "end after N samples (default: when interrupted)" },
@@ -210,8 +210,8 @@ int smi_dmon(int argc, char **argv)
 {
 	static const struct cli_program program = {
 		.name = "gpemu-smi dmon",
-		.summary = "Show the load of emulated GPUs, a line each, again "
-			   "and again, as nvidia-smi dmon does.",
+		.summary = "Show the load of emulated GPUs repeatedly, a line "
+			   "each, as nvidia-smi dmon does.",
 		.fields = fields,
 	};
 
@@ -222,8 +222,8 @@ int smi_pmon(int argc, char **argv)
 {
 	static const struct cli_program program = {
 		.name = "gpemu-smi pmon",
-		.summary = "Show the processes on emulated GPUs, a line each, "
-			   "again and again, as nvidia-smi pmon does.",
+		.summary = "Show the processes on emulated GPUs repeatedly, a "
+			   "line each, as nvidia-smi pmon does.",
 		.fields = fields,
 	};
 

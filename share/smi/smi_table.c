@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/tick.h"
 #include "emu/gpu/gpud_query.h"
 
@@ -15,11 +16,6 @@ static const char *text(const json_t *j, const char *key)
 	const char *s = json_string_value(json_object_get(j, key));
 
 	return s ? s : "?";
-}
-
-static double number(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
 }
 
 static long long whole(const json_t *j, const char *key)
@@ -89,7 +85,8 @@ static void show_head(const json_t *j, FILE *f)
 	    " gpemu-smi %-10s Scheduler: %-8s Share: %-6s Time scale: %-8.4g "
 	    "Clients: %lld",
 	    text(json_object_get(j, "gpemu"), "version"), text(s, "scheduler"),
-	    text(s, "share"), number(s, "time_scale"), whole(s, "clients"));
+	    text(s, "share"), json_get_number(s, "time_scale"),
+	    whole(s, "clients"));
 	show_slicing(json_object_get(s, "slicing"), f);
 	rule(f, "||", '-');
 }
@@ -108,14 +105,14 @@ static void show_gpus(const json_t *j, FILE *f)
 
 		if (!json_is_false(json_object_get(g, "healthy")))
 			snprintf(busy, sizeof(busy), "%6.0f %%",
-				 100 * number(g, "utilisation"));
+				 100 * json_get_number(g, "utilisation"));
 		row(f,
 		    " %3lld  %-24.24s %6.0fMiB / %6.0fMiB | %8s  %4lld  %5lld  "
 		    "%7lld",
 		    whole(g, "index"), text(g, "name"),
-		    number(g, "memory_used_mib"), number(g, "memory_total_mib"),
-		    busy, whole(g, "jobs"), whole(g, "lanes"),
-		    whole(g, "running"));
+		    json_get_number(g, "memory_used_mib"),
+		    json_get_number(g, "memory_total_mib"), busy,
+		    whole(g, "jobs"), whole(g, "lanes"), whole(g, "running"));
 		if (whole(g, "part_milli"))
 			row(f, "      Granted of its time: %5.1f %%",
 			    (double)whole(g, "part_milli") / 10);
@@ -141,7 +138,7 @@ static void show_process(const json_t *p, const char *gpu, const char *lane,
 			 whole(p, "iterations"));
 	row(f, " %5s %4s %8lld  %-7s  %-14.14s %-16.16s %13s %6.0fMiB", gpu,
 	    lane, whole(p, "pid"), text(p, "state"), text(p, "name"),
-	    text(p, "model"), iterations, number(p, "peak_mib"));
+	    text(p, "model"), iterations, json_get_number(p, "peak_mib"));
 }
 
 /* A line for each GPU of a process, as nvidia-smi has it. */

@@ -146,7 +146,7 @@ for e in range(6):
 	[[ "$output" == *"none.csv: No such file or directory" ]]
 	echo 1,2,3 >none
 	run -1 gpemu-cachesim --trace none
-	[[ "$output" == *"none: its name says no layout"*"--trace-format"* ]]
+	[[ "$output" == *"none: unknown layout"*"--trace-format"* ]]
 	run -1 gpemu-cachesim --dataset imagenet --files 9 --order zigzag
 	[[ "$output" == *"(known: shuffle sequential replacement)" ]]
 	mkdir empty
@@ -312,13 +312,13 @@ for i in range(60000):
 	read_as <(cat long.csv):key=2,size=3 "r['requests'] == 60000" \
 		"r['compression'] is None"
 	run -1 gpemu-cachesim --trace - <t.oracleGeneral
-	[[ $output == *"-: its name says no layout: write -:LAYOUT"* ]]
+	[[ $output == *"-: unknown layout: write -:LAYOUT"* ]]
 	head -c 40 two >cut
 	run -1 gpemu-cachesim --trace cut:bin
 	[[ $output == *"cut: zstd: truncated" ]]
 	gzip -c t.oracleGeneral >t.gz
 	run -1 gpemu-cachesim --trace t.gz:bin
-	[[ $output == *"t.gz: compressed by gzip, which is not read: zcat FILE | "* ]]
+	[[ $output == *"t.gz: gzip is not supported: zcat FILE | "* ]]
 }
 
 @test "results do not depend on the number of threads" {
@@ -551,4 +551,57 @@ row() {
 	# 1 fits tier 1, both fit tier 2; after the drop every read misses
 	[ "$(json j '[[(e["hits"], e["misses"]) for e in t["epochs"]]
 		for t in s["results"][0]["tiers"]]')" = "[[(1, 3)], [(1, 2)]]" ]
+}
+
+@test "importance: shade hits the weight of what it can hold, lru less" {
+	run_it() {
+		gpemu-cachesim --dataset imagenet --files 2000 -e 6 --importance w \
+			-c 20% -p shade,lru,minio --json j "$@" >/dev/null
+	}
+	seq 2000 | awk '{print 1 / $1}' >w
+	run_it --order replacement
+	# by harmonic numbers of 400 and 2000; files have different sizes
+	[ "$(json j '[abs(s["results"][0]["hit_ratio"] - 6.57 / 8.18) < .02,
+		s["results"][1]["hit_ratio"] < s["results"][0]["hit_ratio"] - .05]')" = \
+		"[True, True]" ]
+	# without any difference it is minio
+	yes 3 | head -n 2000 >w
+	run_it
+	[ "$(json j 's["results"][0]["epochs"] == s["results"][2]["epochs"]')" = True ]
+}
+
+@test "balanced: each first folder of --dir is a class" {
+	for class in 200:common/a 40:seldom 10:rare; do
+		mkdir -p "d/${class#*:}"
+		for i in $(seq "${class%:*}"); do head -c 1000 /dev/zero >"d/${class#*:}/$i"; done
+	done
+	# in the order of gpemu-train: by class; each class is drawn alike
+	{ yes 1 | head -n 200; yes 20 | head -n 10; yes 5 | head -n 40; } >w
+	gpemu-cachesim --dir d --importance w --order replacement -e 60 -c 90000 \
+		-p balanced,lru --json j >/dev/null
+	# 40 of 200, all of 40 and of 10; LRU has fewer
+	[ "$(json j '[abs(sum(e["hits"] for e in s["results"][0]["epochs"][20:]) / 10000
+			- (40 / 200 + 1 + 1) / 3) < .025,
+		s["results"][1]["hit_ratio"] < s["results"][0]["hit_ratio"] - .02]')" = \
+		"[True, True]" ]
+}
+
+@test "importance: files that do not fit the dataset are refused" {
+	bad() {
+		run ! gpemu-cachesim --dataset imagenet --files 3 --importance w -c 20%
+		one_line
+		[[ $output == *"$1" ]]
+	}
+	printf '1\n2\n' >w
+	bad "w: 2 weights for 3 files"
+	printf '1\n2\n3\n4\n' >w
+	bad "w:4:1: more weights than the dataset has of these"
+	printf '1\n\n-2\n3\n' >w
+	bad "w:3:1: a weight must be a number, 0 or more"
+	printf '0\n0\n0\n' >w
+	bad "w: the sum of the importance must be more than 0 and less than 1e300"
+	rm w
+	bad "w: No such file or directory"
+	run ! gpemu-cachesim --trace w --importance w
+	[[ $output == *"--importance needs --dataset or --dir" ]]
 }

@@ -210,7 +210,7 @@ kill_and_resume() {
 	for f in "$CK"/*; do truncate -s 5000 "$f"; done
 	run quick --loader sync --resume
 	[ "$status" -eq 1 ]
-	[[ "$output" == *"every checkpoint is damaged"* ]]
+	[[ "$output" == *"all checkpoints are damaged"* ]]
 }
 
 @test "a pipe named as a checkpoint does not block" {
@@ -245,14 +245,14 @@ kill_and_resume() {
 		[[ "$output" == *"$text"* ]]
 	}
 	refused "has checkpoints of another run" -e 2
-	refused "--seed 0, and this one has 1" --resume --seed 1
-	refused "--batch 4, and this one has 5" --resume -b 5
-	refused '--order "shuffle", and this one has "torch"' --resume --order torch
-	refused '--model "resnet50", and this one has "alexnet"' --resume --model alexnet
-	refused "--world-size 1, and this one has 2" --resume --world-size 2
-	refused '--optimizer "sgd", and this one has "adamw"' --resume --optimizer adamw
-	refused '--parallel "ddp", and this one has "fsdp"' --resume --parallel fsdp
-	refused "--accumulate 1, and this one has 5" --resume --accumulate 5
+	refused "--seed 0; this one has 1" --resume --seed 1
+	refused "--batch 4; this one has 5" --resume -b 5
+	refused '--order "shuffle"; this one has "torch"' --resume --order torch
+	refused '--model "resnet50"; this one has "alexnet"' --resume --model alexnet
+	refused "--world-size 1; this one has 2" --resume --world-size 2
+	refused '--optimizer "sgd"; this one has "adamw"' --resume --optimizer adamw
+	refused '--parallel "ddp"; this one has "fsdp"' --resume --parallel fsdp
+	refused "--accumulate 1; this one has 5" --resume --accumulate 5
 	echo more >>"$TMP/data/3"
 	refused "another dataset" --resume
 	head -c 100 /dev/zero >"$TMP/data/3"
@@ -286,6 +286,7 @@ kill_and_resume() {
 	check "t['steps'] == 2 and j['resumed']['step'] == 4 and c is None"
 }
 
+# bats test_tags=timed
 @test "the stall is elapsed time and not compute time, and smaller when async" {
 	# a machine that stops for a while can spoil one run
 	for try in 1 2 3 4 5; do
@@ -366,6 +367,27 @@ kill_and_resume() {
 		--data "$TMP/data" --index off --prep none -b 2 --checkpoint-dir "$CK" --resume
 	[ "$status" -eq 1 ]
 	[ "$output" = "gpemu-train: $CK: Permission denied" ]
+}
+
+@test "checkpoints go through no link of another user" {
+	[ "$(id -u)" -eq 0 ] || skip "another user is needed"
+	data 10
+	mkdir "$TMP/mine"
+	ln -s "$TMP/mine" "$CK"
+	train() {
+		"$BUILD/gpemu-train" --data "$TMP/data" --index off --prep none -b 2 --pin off \
+			--checkpoint-dir "$CK" --checkpoint-every 1 --checkpoint-size 1000 "$@"
+	}
+	train >"$TMP/out"
+	[ -n "$(ls "$TMP/mine")" ]
+	rm "$TMP/mine"/*
+	chown -h 65534 "$CK"
+	for ranks in "" "--rank 0 --world-size 1"; do
+		run train $ranks
+		[ "$status" -eq 1 ]
+		[[ $output == *"$CK: another user's link"* ]]
+	done
+	[ -z "$(ls "$TMP/mine")" ]
 }
 
 @test "a checkpoint leaves the GPU at the cost of its bytes, and needs a size" {

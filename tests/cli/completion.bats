@@ -41,6 +41,8 @@ offers() {
 	offers make gpemu data ma
 	[ "$output" = make ]
 	offers 'dispatcher worker' gpemu prepd ''
+	offers import gpemu record im
+	offers '--strace --dftracer' gpemu record import --
 	[ -x "$BUILD/gpemu-k8s-plugin" ] || return 0
 	offers k8s-plugin gpemu k8
 	offers --kubelet-dir= gpemu k8s-plugin --kube

@@ -107,7 +107,7 @@ check()
 	until [ -s run/gpemu-hp.area ]; do sleep 0.05; done
 	run -1 "$TRAIN" --data data --index off --model alexnet -b 8 -e 3 --workers 1 \
 		--loader sync --prep none --pin off --seed 2 --coordinate hp:jobs=2
-	[[ $output == *"need the same --seed: those of hp have 0, and this one has 2"* ]]
+	[[ $output == *"need the same --seed: those of hp have 0; this one has 2"* ]]
 	run -1 "$TRAIN" --data data --index off --model alexnet -b 16 -e 3 --workers 1 \
 		--loader sync --prep none --pin off --coordinate hp:jobs=2
 	[[ $output == *"need the same --batch"* ]]
@@ -147,7 +147,7 @@ check()
 		--coordinate hp:jobs=2,size=10K
 	[[ $output == *"the largest batch has"*"size="* ]]
 	run -2 "$TRAIN" --data data --coordinate ../hp:jobs=2
-	[[ $output == *"--coordinate: '../hp' is no name"*"NAME:jobs=N"* ]]
+	[[ $output == *"--coordinate: '../hp' is not a valid name"*"NAME:jobs=N"* ]]
 }
 
 @test "coordinate: a job alone is not slowed down" {

@@ -232,7 +232,7 @@ age() {
 	[ "$(dataset format) $(dataset samples)" = "tar 21" ]
 	[[ "$(note files_aside)" == "6 s-00"* ]]
 	# once, for people
-	[ "$(grep -c "files that are no samples, left aside: 6 (s-00" <<<"$output")" -eq 1 ]
+	[ "$(grep -c "files that are not samples, skipped: 6 (s-00" <<<"$output")" -eq 1 ]
 	rm -rf "$TMP/data" "$TMP/want"
 	make tfds
 	touch "$TMP/data/_SUCCESS" "$TMP/data/part.crc"
@@ -294,13 +294,13 @@ age() {
 	[ "$(dataset samples) $(dataset classes)" = "5 2" ]
 	[[ "$(note files_aside)" == "5 "* ]]
 	run "$TRAIN" --simulate --data "$TMP/data" --prep none -b 2 --json "$JSON"
-	[[ $output == *"left aside: 5"* ]]
+	[[ $output == *"skipped: 5"* ]]
 	[ "$(dataset samples)" = 5 ]
 	[[ "$(note files_aside)" == "5" ]]
 	run "$BUILD/gpemu-data" stat "$TMP/data"
 	[[ $output == *"samples "*" 5"* ]]
 	run "$BUILD/gpemu-cachesim" --dir "$TMP/data" -p lru -c 50%
-	[[ $output == *"left aside: 5"* ]]
+	[[ $output == *"skipped: 5"* ]]
 	"$BUILD/gpemu-data" pack "$TMP/data" "$TMP/set.pack" >/dev/null
 	train --data "$TMP/set.pack"
 	[ "$(dataset samples) $(dataset classes) $(dataset groups)" = "5 2 5" ]
@@ -309,7 +309,7 @@ age() {
 	train --data "$TMP/data"
 	[ "$(dataset samples)" = 10 ]
 	train --data "$TMP/data" --prep decode
-	[[ $output == *"left aside: 7 ("* ]]
+	[[ $output == *"skipped: 7 ("* ]]
 }
 
 @test "files: what a simulation leaves aside is in its record" {
@@ -319,12 +319,12 @@ age() {
 	ln -s nowhere "$TMP/data/a/4.jpg"
 	ln -s . "$TMP/data/a/loop"
 	run "$TRAIN" --simulate --data "$TMP/data" --prep none -b 2 --json "$JSON"
-	[ "$(grep -c "links to no file or in a loop, left aside: 2 (a/" <<<"$output")" = 1 ]
+	[ "$(grep -c "dangling links and loops of links, skipped: 2 (a/" <<<"$output")" = 1 ]
 	[ "$(dataset samples) $(note files_aside)" = "3 1" ]
 	[[ "$(note links_not_followed)" == "2 a/"* ]]
 	run "$BUILD/gpemu-cachesim" --dir "$TMP/data" -p lru -c 50% --json "$JSON"
 	grep -q '"files_aside": 1, "links_not_followed": 2' <<<"$(tr -s ' \n' ' ' <"$JSON")"
-	[[ $output == *"links to no file or in a loop, left aside: 2"* ]]
+	[[ $output == *"dangling links and loops of links, skipped: 2"* ]]
 }
 
 @test "files: what a name does not say, the content does" {
@@ -332,7 +332,7 @@ age() {
 	printf '\xff\xd8\xff' >"$TMP/data/a/image"
 	for i in 1 2 3; do echo x >"$TMP/data/a/$i.bin"; done
 	train --data "$TMP/data" --prep decode --format files
-	[[ $output == *"left aside: 3 (a/1.bin, a/2.bin, a/3.bin)"* ]]
+	[[ $output == *"skipped: 3 (a/1.bin, a/2.bin, a/3.bin)"* ]]
 	rm "$TMP/data/a/image"
 	train --data "$TMP/data" --prep decode
 	[ "$status" -eq 1 ]
@@ -353,7 +353,7 @@ age() {
 	make tar-unsorted
 	train --data "$TMP/data"
 	[ "$status" -eq 1 ]
-	[[ $output == *"the labels (.cls) are apart from their samples, such as 0000.cls"* ]]
+	[[ $output == *"labels (.cls) are not next to their samples, such as 0000.cls"* ]]
 }
 
 # samples of two members, as WebDataset groups them: key, and .cls

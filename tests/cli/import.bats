@@ -32,7 +32,7 @@ setup() {
 	run --separate-stderr "$RUN" import unet3d.yaml
 	[ "$status" -eq 0 ]
 	sed 1d <<<"$stderr" | cut -d: -f3 | sort -nc
-	[[ $stderr == "gpemu-run: unet3d.yaml: not taken, or not as it is there:"* ]]
+	[[ $stderr == "gpemu-run: unet3d.yaml: left out or changed:"* ]]
 	[[ $stderr == *"gpemu-run: unet3d.yaml:5:16: dataset.data_folder: "* ]]
 	[[ $output == *"#   dataset.data_folder: "* ]]
 	[[ $output == *'step_time: "normal:mean=323ms,sd=30ms"'* ]]

@@ -108,7 +108,7 @@ v100() {
 	gpud v100 --gpus 4
 	rmdir "$TMP/dp"
 	plugin < <(v100)
-	soon grep -q "is not there yet" "$TMP/plugin.log"
+	soon grep -q "does not exist yet" "$TMP/plugin.log"
 	mkdir "$TMP/dp"
 	kubelet_watch
 	soon last "gpemu.io/v100 v100-0 v100-1 v100-2 v100-3"
@@ -260,7 +260,7 @@ scheduled() {
 	for program in "$BUILD"/gpemu{,-*}; do
 		[ -f "$program" ] || continue
 		readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'
-	done | sort -u | grep -vE '^lib(c|m|mpi|asan|ubsan|gcc_s)\.so' >"$TMP/needed"
+	done | sort -u | grep -vE '^(lib(c|m|mpi|asan|ubsan|gcc_s)\.so|ld-linux)' >"$TMP/needed"
 	[ -s "$TMP/needed" ]
 	while read -r name; do
 		path=$(/sbin/ldconfig -p | awk -v n="$name" '$1 == n { print $NF; exit }')

@@ -73,12 +73,16 @@ says()
 	says "--cache-size: 20 bytes hold no sample: write 20M, or 20% of the dataset" \
 		gpemu-fs --cache-size 20 data /nowhere
 	says "20 bytes hold no sample" gpemu-fs --tier lru:20 data /nowhere
+	says "20 bytes hold no sample" gpemu-cachesim --dir data -c 1M,20
+	says "20 bytes hold no sample" gpemu-cachesim --dataset imagenet --tier lru:20
 	says "20 bytes hold no sample" gpemu-train --simulate --gpu a100 \
 		--model resnet50 --prep none --data synth:imagenet --fs cache_size=20
-	says "'10GB' is no size: write 10G (units are powers of 1024)" \
+	says "'10GB' is not a size: write 10G (units are powers of 1024)" \
 		gpemu-fs --cache-size 10GB data /nowhere
-	says "'10 gb' is no size: write 10G" gpemu-fs -c '10 gb' data /nowhere
-	says "'1.5kB' is no size: write 1.5K" gpemu-fs --prefetch 1.5kB data /nowhere
+	says "'10GB' is not a size: write 10G" gpemu-fs --tier lru:10GB data /nowhere
+	says "'10GB' is not a size: write 10G" gpemu-cachesim --dir data -c 1M,10GB
+	says "'10 gb' is not a size: write 10G" gpemu-fs -c '10 gb' data /nowhere
+	says "'1.5kB' is not a size: write 1.5K" gpemu-fs --prefetch 1.5kB data /nowhere
 	says "'5x' is not a size such as 8G" gpemu-fs -c 5x data /nowhere
 	[ "$(gpemu-fs -c 1.5GiB --dump-config | grep cache_size)" = "cache_size: 1536M" ]
 	gpemu-fs -c 0 --dump-config | grep -x 'cache_size: 0'

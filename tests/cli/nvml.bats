@@ -280,6 +280,7 @@ has() {
 	[ "$output" = ok ]
 }
 
+# bats test_tags=timed
 @test "utilisation is that of the record, within two points" {
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "times mean nothing with a sanitizer"
 	for try in 1 2 3 4 5; do

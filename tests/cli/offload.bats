@@ -50,6 +50,7 @@ load service
 	check "r['interrupted'] and set(times.values()) == {1}"
 }
 
+# bats test_tags=timed
 @test "offload: auto measures here and there, decides, and need not do so again" {
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer changes the rates"
 	# 200 batches; 2 cores prepare 500 samples/s, far less than the GPU takes
@@ -152,6 +153,7 @@ load service
 	END
 }
 
+# bats test_tags=timed
 @test "last step: --offload auto measures both ways" {
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer changes the rates"
 	"$BUILD/gpemu-data" make --files 880 --classes 1 --scale-bytes 1 \
@@ -172,11 +174,11 @@ load service
 	run -2 train --last-step some
 	[[ $output == *"'some'"*"there here pecan auto"* ]]
 	run -2 train --last-step here
-	[[ $output == *"these transforms have no step at the end"* ]]
+	[[ $output == *"the last of these transforms does not make samples larger"* ]]
 	run -2 train --prep decode --last-step auto
 	[[ $output == *"--last-step auto: only --offload auto measures"* ]]
 	run -2 "$TRAIN" --data data --last-step here
 	[[ $output == *"--last-step needs --loader service"* ]]
 	run -2 train --prep decode --prep-output uint8 --last-step here
-	[[ $output == *"these transforms have no step at the end"* ]]
+	[[ $output == *"the last of these transforms does not make samples larger"* ]]
 }

@@ -87,11 +87,11 @@ on_data() {
 	refused 3:2 "a NUL in the line" '3s/ /\x00/'
 	run on_data -e 2 --replay-order "$FILE"
 	[ "$status" -eq 1 ]
-	[[ "$output" == *"epoch 1 is not in it"* ]]
+	[[ "$output" == *"epoch 1 is missing"* ]]
 	: >"$TMP/empty"
 	run on_data --replay-order "$TMP/empty"
 	[ "$status" -eq 1 ]
-	[[ "$output" == *"epoch 0 is not in it"* ]]
+	[[ "$output" == *"epoch 0 is missing"* ]]
 	run on_data --replay-order "$TMP/none"
 	[ "$status" -eq 1 ]
 	[[ "$output" == *"$TMP/none: No such file"* ]]
@@ -205,7 +205,7 @@ samples() {
 }
 
 @test "weighted: a resumed run makes the visits that are left" {
-	local step k="--checkpoint-dir $TMP/k --checkpoint-every 1 --checkpoint-keep 99"
+	local step k="--checkpoint-dir $TMP/k --checkpoint-every 1 --checkpoint-keep 99 --checkpoint-size 4K"
 
 	data
 	train() { "$BUILD/gpemu-train" --model alexnet --gpu a100 --time-scale 0.0001 "$@"; }
@@ -235,7 +235,7 @@ samples() {
 	[[ $output == *"$TMP/w: 2 weights for "*" samples" ]]
 	run on_data --order weighted:by=samples
 	[ "$status" -eq 2 ]
-	[[ $output == *"by: unknown way to weigh 'samples'; did you mean 'sample'?"* ]]
+	[[ $output == *"by: unknown value of by 'samples'; did you mean 'sample'?"* ]]
 	run train --data "$TMP/data" --model alexnet --gpu a100 --prep none \
 		--loader service --dispatcher 127.0.0.1:1 --order "weighted:file=$TMP/w"
 	[ "$status" -eq 2 ]

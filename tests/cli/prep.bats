@@ -63,6 +63,7 @@ have_uring() {
 	emulate --loader async --cores 64 --max-steps 1 >/dev/null 2>&1
 }
 
+# bats test_tags=timed
 @test "two threads are 24 cores of 155 images/s" {
 	files 6144
 	have_uring || skip "io_uring is not available"
@@ -74,6 +75,7 @@ have_uring() {
 	[ -n "${GPEMU_SANITIZED-}" ] || check "t['cpu_s'] < t['wall_seconds']"
 }
 
+# bats test_tags=timed
 @test "one core or three, shared by two threads or one per thread" {
 	files 768
 	if have_uring; then
@@ -84,6 +86,7 @@ have_uring() {
 	check "j['config']['workers'] == 3 and j['prep']['cores'] == 3"
 }
 
+# bats test_tags=timed
 @test "24 workers that own their batches, however late each wakes" {
 	# 24 batches are done at a time, and the GPU takes a while for the last
 	# of them: cores ten times slower, so that it does not count
@@ -97,6 +100,7 @@ have_uring() {
 	rate 24 15.5 --loader sync -b 16 --time-scale 0.1 --prep-profile "$TMP/slow.yaml"
 }
 
+# bats test_tags=timed
 @test "faster cores wait for the GPU, and are not reported as the bottleneck" {
 	files 640
 	# a machine that stops for seconds keeps the GPU waiting
@@ -111,6 +115,7 @@ have_uring() {
 	false
 }
 
+# bats test_tags=timed
 @test "--control: cores come and go while it runs" {
 	files 3072
 	# held open: nothing is lost before it reads

@@ -75,7 +75,9 @@ one_line() {
 	[[ "$output" == *25557032* ]]
 	run -0 gpemu-profile show s3-standard
 	[[ "$output" == *UNVERIFIED* && "$output" == *5500* ]]
-	[[ "$output" == *"price "*"readdir 0.005, read 0.0004; 0 a GiB"* ]]
+	[[ "$output" == *"price "*"readdir 0.005, read 0.0004, write 0.005,"* ]]
+	run -0 gpemu-profile show s3-express
+	[[ "$output" == *"; 0.0006 a GiB read, 0.0032 a GiB written"* ]]
 	run -0 gpemu-profile show dataset imagenet --json -
 	[[ "${lines[0]}" == "{" && "$output" == *1281167* ]]
 	run -0 gpemu-profile show ffcv
@@ -377,6 +379,22 @@ print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 	run -2 gpemu-profile new storage --bandwidth 1.5GB
 	[[ "$output" == *"1.5G"* ]]
 	run -2 gpemu-profile new floppy
+	# a buffer of 16 units on their way together, each at a part of the rate
+	gpemu-profile new storage --bandwidth 3G --write-bandwidth 1G --write-buffer 64M \
+		--write-latency 20us --sync-latency 2ms -o w.yaml
+	gpemu-profile show w.yaml --json show.json
+	python3 - <<-'PY'
+		import json
+		p = json.load(open("show.json"))
+		b = p["buffer"]
+		assert (b["size"], b["unit"]) == ("64M", "4M"), b
+		assert p["write"]["mb_per_s"] == 62.5 and p["write"]["latency"]["value"] == "20us", p
+		assert p["sync"]["latency"]["value"] == "2ms", p
+	PY
+	gpemu-profile new storage --seek 8ms --bandwidth 150M --write-bandwidth 140M -o d.yaml
+	grep -A 4 '^write:' d.yaml | grep -q 'seek: .*8ms'
+	run -2 gpemu-profile new storage --bandwidth 3G --write-buffer 64M
+	[[ "$output" == *"--write-bandwidth"* ]]
 }
 
 @test "new gpu: a GPU from a rate that one measured" {

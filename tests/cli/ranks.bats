@@ -197,16 +197,16 @@ damage() { # R STEP
 	rank 0 --max-steps 5
 	WORLD=3 run rank 1
 	[ "$status" -eq 1 ]
-	[[ $output == *"--world-size 2, and this one has 3"* ]]
+	[[ $output == *"--world-size 2; this one has 3"* ]]
 	WORLD=1 run rank 0 --resume
 	[ "$status" -eq 1 ]
-	[[ $output == *"several ranks, and this one has --world-size 1"* ]]
+	[[ $output == *"several ranks; this one has --world-size 1"* ]]
 	run rank 1 --seed 1 --resume
 	[ "$status" -eq 1 ]
 	rank 1 --seed 1 --max-steps 5
 	run rank 0 --resume
 	[ "$status" -eq 1 ]
-	[[ $output == *"rank-1/checkpoint-0000000005.gpemu was written by a run with --seed 1, and this one has 0"* ]]
+	[[ $output == *"rank-1/checkpoint-0000000005.gpemu was written by a run with --seed 1; this one has 0"* ]]
 	# the new part of a resumed run
 	rm -r "$CK"
 	for r in 0 1; do rank $r --max-steps 5; done

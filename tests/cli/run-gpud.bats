@@ -37,6 +37,7 @@ nothing_left()
 	[ -z "$(ls "$TMPDIR")" ]
 }
 
+# bats test_tags=timed
 @test "gpud: the jobs of a cell share the server of the cell" {
 	# if one begins much later than the other, they do not overlap
 	for try in 1 2 3 4 5; do

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "loader/dataset/format.h"
+#include "loader/dataset/format_open.h"
 #include "loader/pipeline/pipeline.h"
 
 extern const struct prep_ops prep_none;

@@ -56,6 +56,7 @@ sys.exit(len([x for x in p if x["gpus"]]) != int(sys.argv[1]))' "$2"; do
 }
 
 # Each has half of the rate, also alone. Kind: self, 8 %.
+# bats test_tags=timed
 @test "two jobs with half of a GPU each, and a third that waits" {
 	printf 'name,work_s,gpu_milli\na,10,500\nb,10,500\nc,5,500\n' >t.csv
 	gpud g0
@@ -115,6 +116,7 @@ sys.exit(len([x for x in p if x["gpus"]]) != int(sys.argv[1]))' "$2"; do
 }
 
 # Kind: self, 8 %.
+# bats test_tags=timed
 @test "jobs that keep a GPU busy share its time, as the server says" {
 	printf 'work_s,gpu_busy,gpu_memory_mib\n6,1,1000\n6,1,1000\n' >t.csv
 	gpud g0

@@ -282,6 +282,7 @@ sys.exit(len(json.load(open("d/state.json"))["runs"]) < 2)' 2>/dev/null; do
 }
 
 # A's cores are 8, 4 beside B, and 8 again: 20 + 8 + 12 of its 40 s at 4 cores.
+# bats test_tags=timed
 @test "leases: cores of a job that runs are taken, and given back" {
 	cat >speeds.csv <<-'CSV'
 		model,iteration_s,memory_mib,reference_memory_mib,cpus,speed
@@ -334,6 +335,7 @@ assert jobs[0]["processes"] == 3 and jobs[1]["processes"] == 1, jobs'
 
 # Two jobs that can use five cores beside two that need one, on a node with three
 # for each. Kind: self, 5 %.
+# bats test_tags=timed
 @test "Synergy live: cores that one job does not need make another one faster" {
 	[ -n "${GPEMU_FULL-}" ] || skip "half a minute; tests/run --full"
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "times mean nothing with sanitizers"
@@ -377,6 +379,7 @@ assert jobs[0]["processes"] == 3 and jobs[1]["processes"] == 1, jobs'
 }
 
 # 40 jobs that run on a GPU or on CPUs. Kind: self, 5 %.
+# bats test_tags=timed
 @test "AlloX's 40 jobs live are those of the event clock" {
 	[ -n "${GPEMU_FULL-}" ] || skip "half a minute; tests/run --full"
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "times mean nothing with sanitizers"
@@ -417,6 +420,7 @@ four_jobs() {
 }
 
 # Kind: self, 8 %.
+# bats test_tags=timed
 @test "Muri: four jobs pass their resources on, as fast as the formula says" {
 	four_jobs
 	# other programs can delay processes
@@ -521,9 +525,9 @@ assert [j["processes"] for j in jobs] == [1, 1, 1, 1], jobs'
 	}
 	printf 'work_s\n1\n' >t.csv
 	run -2 live --step 1s
-	[[ "$output" == *"no command of the jobs: give it behind --"* ]]
+	[[ "$output" == *"no command of the jobs: give it after --"* ]]
 	run -2 gpemu-sched run -t t.csv --nodes gpus=1 -- true
-	[[ "$output" == *"no folder of the run: give --output DIR"* ]]
+	[[ "$output" == *"no folder for the run: give --output DIR"* ]]
 	run -1 live -- true
 	[[ "$output" == *"job 0: class '-' has no speed, so --step "* ]]
 	run -2 live --step 1s -p none -- true
@@ -562,5 +566,5 @@ assert [j["processes"] for j in jobs] == [1, 1, 1, 1], jobs'
 	[[ "$output" == *"d/state.json: damaged: line "* ]]
 	rm d/state.json
 	run -1 live --step 1s -- true
-	[[ "$output" == *"d has jobs, and no state: name another folder"* ]]
+	[[ "$output" == *"d has jobs, but no state: name another folder"* ]]
 }

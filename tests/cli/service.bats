@@ -94,7 +94,7 @@ load service
 		"s['splits_lost'] == len(s['lost'])" \
 		"len(times) == 602 - sum(x['samples'] for x in s['lost'])" \
 		"sum(x['samples'] for x in s['lost']) <= 16 * 8"
-	grep "worker ${at[2]} is gone" out
+	grep "worker ${at[2]} is no longer available" out
 }
 
 @test "service: kill -9 and restart of the dispatcher: the epochs end" {
@@ -130,7 +130,7 @@ load service
 	ended
 	check "set(times.values()) == {1}" "s['workers_gone'] == 1" \
 		"s['splits_lost'] == len(s['lost']) > 0"
-	grep "worker ${at[2]} is gone" out
+	grep "worker ${at[2]} is no longer available" out
 }
 
 @test "service: a worker that comes is used" {
@@ -150,7 +150,7 @@ load service
 	worker 2
 	start -e 2
 	kill -STOP "${w[2]}"
-	until grep -q "worker ${at[2]} is gone" out; do kill -0 $t; sleep .02; done
+	until grep -q "worker ${at[2]} is no longer available" out; do kill -0 $t; sleep .02; done
 	kill -CONT "${w[2]}"
 	ended
 	check "set(times.values()) == {1}" \
@@ -190,10 +190,11 @@ load service
 	kill -STOP "$t"
 	kill -TERM "${w[1]}"
 	wait "${w[1]}"
-	grep "batches that no trainer has" w1.out
+	grep "undelivered batches" w1.out
 	kill -9 "$t"
 }
 
+# bats test_tags=timed
 @test "service: the GPU waits for the network or for the workers, by cause" {
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer changes the rates"
 	cat >node.yaml <<-'YAML'
@@ -223,6 +224,7 @@ needed()
 	needed=$(python3 -c 'import json; print(json.load(open("d.json"))["workers_needed"])')
 }
 
+# bats test_tags=timed
 @test "service: the workers that a job needs, however many are there" {
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer changes the rates"
 	# a batch takes one core 52 ms, and the GPU 15 ms
@@ -242,6 +244,7 @@ needed()
 	[ "$needed" = 1 ]
 }
 
+# bats test_tags=timed
 @test "service: the dispatcher starts the workers that are needed, and drains them" {
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer changes the rates"
 	printf '%s\n' "${at[@]:1}" >ports
@@ -333,7 +336,7 @@ needed()
 		    sys.exit('a slow stranger is kept')
 	PY
 	run -1 train --loader service:wait=500ms --service-key key
-	[[ $output == *"dispatcher ${at[0]} is gone:"* ]]
+	[[ $output == *"dispatcher ${at[0]} is unreachable:"* ]]
 	train
 	check "len(times) == 301"
 	kill -TERM "$d"
@@ -368,16 +371,28 @@ needed()
 	run -1 as_nobody env XDG_CONFIG_HOME="$PWD/theirs" "$TRAIN" --data data \
 		--model alexnet --gpu a100 -b 8 --index off --prep none \
 		--loader service:wait=500ms --dispatcher "${at[0]}"
-	[[ $output == *"is gone:"*"each user has one"* ]]
+	[[ $output == *"is unreachable:"*"each user has one"* ]]
 	# as a worker, which trainers would read from
-	XDG_CONFIG_HOME=$PWD/theirs as_nobody "$PREPD" worker --dispatcher "${at[0]}" \
+	# no function: its process would be that of the shell
+	XDG_CONFIG_HOME=$PWD/theirs setpriv --reuid=65534 --regid=65534 \
+		--clear-groups "$PREPD" worker --dispatcher "${at[0]}" \
 		--listen "${at[2]}" >theirs.out 2>&1 3>&- &
 	pids+=($!)
 	until grep -q "each user has one" theirs.out; do kill -0 $!; sleep .02; done
+	# a journal of another user: its pipe has no end, its link leads elsewhere
+	as_nobody mkfifo theirs/pipe
+	as_nobody touch theirs/file
+	as_nobody ln -s "$PWD/made" theirs/link
+	for name in pipe file link; do
+		run ! timeout -s KILL 10 "$PREPD" dispatcher \
+			--listen "${at[3]}" --journal "theirs/$name"
+		[[ $output == *"theirs/$name: "* ]]
+	done
+	[ ! -e made ]
 	# a key that someone else has made is no secret
 	as_nobody install -D -m 600 theirs/gpemu/key theirs/key
 	run -1 "$PREPD" dispatcher --listen "${at[3]}" --key theirs/key
-	[[ $output == *"theirs/key: user 65534, whose file it is, knows the key"* ]]
+	[[ $output == *"theirs/key: owned by user 65534, who knows the key"* ]]
 }
 
 @test "service: a worker reads only what is below --data" {
@@ -396,7 +411,7 @@ needed()
 	check "len(times) == 1"
 	# elsewhere: it has --data itself, which is another dataset
 	run -1 train --data private --service-key key
-	[[ $output == *"other samples here (302) than at the trainer (1)"* ]]
+	[[ $output == *"different samples here (302) and at the trainer (1)"* ]]
 	[[ $(cat w1.out) != *ssss* ]]
 	if grep -q Landlock w1.out; then return; fi
 	ln -s ../../private/secret data/other/link
@@ -431,16 +446,16 @@ needed()
 	run -2 "$TRAIN" --data data --loader service
 	[[ $output == *"--dispatcher HOST:PORT is required"* ]]
 	run -1 train --loader service:wait=300ms
-	[[ $output == *"dispatcher ${at[0]} is gone"* ]]
+	[[ $output == *"dispatcher ${at[0]} is unreachable"* ]]
 	dispatcher
 	run -1 train --loader service:wait=300ms
-	[[ $output == *"no worker is there"* ]]
+	[[ $output == *"no worker is connected"* ]]
 	# a worker with other data
 	mkdir other
 	head -c 9 /dev/zero >other/x
 	worker 1 --data other
 	run -1 train
-	[[ $output == *"no worker can do this job; ${at[1]}:"*"other samples here (1) than at the trainer (301)"* ]]
+	[[ $output == *"no worker can do this job; ${at[1]}:"*"different samples here (1) and at the trainer (301)"* ]]
 	kill "${w[1]}"
 	worker 2 --time-scale 0.5
 	run -1 train
@@ -557,7 +572,7 @@ shared()
 	worker 3 --data other
 	until grep "${at[3]} cannot do this job" "out1"; do kill -0 "$t"; sleep .02; done
 	train "${slow[@]}" --loader service:job=search >joined 2>&1
-	grep "${at[3]} cannot do this job: .*other samples here" joined
+	grep "${at[3]} cannot do this job: .*different samples here" joined
 	kill -9 "${w[3]}"
 	kill -0 "$t"
 	kill -9 "$t"
@@ -657,7 +672,7 @@ spreads()
 	# one of four
 	consumer 0 ,wait=500ms
 	if wait "$t"; then false; fi
-	grep "no round came: does each of the 4 consumers run, and each worker?" out0
+	grep "no round arrived: are all 4 consumers and all workers running?" out0
 	# the same one twice
 	for i in 0 1 2 3; do consumer $i "" --max-steps 9999 -e 99; done
 	until [ "$(cat s[0-3].txt | wc -l)" -gt 40 ]; do kill -0 "$t"; sleep .02; done
@@ -670,12 +685,12 @@ spreads()
 	wait "${trainers[2]}" || true
 	consumer 2 "" --max-steps 9999 -e 99
 	if wait "$t"; then false; fi
-	grep "consumer 2 comes again, and the first rounds of its job are over" out2
+	grep "consumer 2 has joined again after the first rounds of its job" out2
 	unset 'trainers[2]'
 	kill -9 "${w[1]}"
 	for i in 0 1 3; do
 		if wait "${trainers[$i]}"; then false; fi
-		grep "worker ${at[1]}, which makes rounds, is gone" "out$i"
+		grep "worker ${at[1]}, which makes rounds, is no longer available" "out$i"
 	done
 }
 

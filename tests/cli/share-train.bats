@@ -4,6 +4,7 @@
 
 load gpud
 
+# bats test_tags=timed
 @test "a single client trains as on a private GPU; the record names the server" {
 	for try in 1 2 3 4 5; do
 		gpud --gpu p100 --scheduler rr
@@ -48,6 +49,7 @@ same() {
 	PY
 }
 
+# bats test_tags=timed
 @test "several GPUs train as those of a process, the last step in unequal parts" {
 	local job=(--model vgg16 -b 32 --gpus 3 --samples 971)
 
@@ -107,6 +109,7 @@ same() {
 	[ "$status" -eq 0 ]
 }
 
+# bats test_tags=timed
 @test "two jobs on the same two GPUs: half of the rate each" {
 	for try in 1 2 3 4 5; do
 		gpud --gpu p100 --gpus 2 --scheduler rr
@@ -243,6 +246,7 @@ three_clients() {
 	gpud_end
 }
 
+# bats test_tags=timed
 @test "three clients, one after the other: rates R, R/2, R/3 and back" {
 	for try in 1 2 3 4 5; do
 		three_clients
@@ -370,7 +374,7 @@ completion() {
 	local jobs=() job
 
 	gpud --scheduler "$1"
-	train long --model resnet50 -b 32 --max-steps 400
+	train long --model resnet50 -b 32 --max-steps 200
 	jobs+=("$JOB")
 	until_so 'len(p) == 1 and p[0]["iterations"] > 0'
 	for job in 1 2 3; do
@@ -388,6 +392,7 @@ completion() {
 	PY
 }
 
+# bats test_tags=timed
 @test "mean completion time: srtf before fair before fifo" {
 	local fifo fair srtf
 

@@ -24,7 +24,7 @@ load gpud
 @test "a table that a full disk did not take fails" {
 	for program in "$GPUD --help" "$BUILD/gpemu-data --help" \
 		"$BUILD/gpemu-fs --version" "$TRAIN --list engine" \
-		"$BUILD/gpemu-cachesim --dataset imagenet -p lru -c 10%"; do
+		"$BUILD/gpemu-cachesim --dataset imagenet --files 9999 -p lru -c 10%"; do
 		$program >/dev/null
 		run sh -c "exec $program >/dev/full"
 		[ "$status" -eq 1 ]

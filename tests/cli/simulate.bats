@@ -36,7 +36,7 @@ check() {
 @test "more nodes than samples: a warning says what an epoch has" {
 	few="--simulate --data synth:imagenet,files=3 --model alexnet --prep none -b 1"
 	run "$TRAIN" $few --nodes 5
-	[[ $output == *"5 nodes share 3 samples: each epoch has some of them several times"* ]]
+	[[ $output == *"5 nodes share 3 samples: each epoch repeats some of them"* ]]
 	run "$TRAIN" $few --nodes 3
 	[[ $output != *"nodes share"* ]]
 }
@@ -156,7 +156,7 @@ check() {
 		run -2 "$TRAIN" $SIM "${@:2}"
 		[[ $output == *"$1"* ]] || { echo "$output"; false; }
 	}
-	no "--checkpoint-every: not with --simulate" --checkpoint-every 1 --checkpoint-dir "$TMP"
+	no "--resume: not with --simulate" --resume --checkpoint-dir "$TMP"
 	no "--world-size: not with --simulate" --world-size 2
 	no "known: private partitioned" --caches shared
 	run -2 "$TRAIN" --loader null --fs storage=hdd
@@ -165,7 +165,7 @@ check() {
 	[[ $output == *"--caches needs --simulate"* ]]
 
 	run -1 "$TRAIN" $SIM --prep decode
-	[[ $output == *"--prep decode: its time is that of real code"* ]]
+	[[ $output == *"--prep decode runs real code"* ]]
 	for fs in group=4 hit_path=reply storage=no-such cache_size=x lru; do
 		run -1 "$TRAIN" $SIM --fs $fs
 		[[ $output == *"--fs $fs"* ]] || { echo "$output"; false; }
@@ -176,6 +176,149 @@ check() {
 	run -1 "$TRAIN" $SIM --fs-config "$TMP/fs.yaml"
 	[[ $output == *"--fs-config of a simulation: $TMP/fs.yaml:1:1: unknown key 'group'"* ]] ||
 		{ echo "$output"; false; }
+}
+
+@test "--approximate leaves out what a simulation has no model of" {
+	run -2 "$TRAIN" --loader null --approximate
+	[[ $output == *"--approximate needs --simulate"* ]]
+	printf '%s\n' "storage: hdd" "group: 4" "log: stderr" >"$TMP/fs.yaml"
+	set -- $SIM --fs-config "$TMP/fs.yaml" --trace "$TMP/t" --steps "$TMP/s" --direct on --mpi on \
+		--pin inline --resume --checkpoint-dir "$TMP/c" --workers 2 --ceiling off
+	run -2 "$TRAIN" "$@"
+	run --separate-stderr -0 "$TRAIN" "$@" --approximate --json "$JSON"
+	[ "${#stderr_lines[@]}" -eq 8 ]
+	[ "${stderr_lines[0]}" = "gpemu-train: left out: --mpi on" ]
+	check "$JSON" 'r["fs"]["left_out"] == ["--mpi on", "--resume", "--trace", "--steps",
+		"--direct", "--pin inline", "group", "log"]'
+	[ ! -e "$TMP/t" ] && [ ! -e "$TMP/s" ] && [ ! -e "$TMP/c" ]
+	"$TRAIN" $SIM --fs storage=hdd --workers 2 --pin on --json "$TMP/plain" >"$TMP/out"
+	python3 -c "
+import json, sys
+a, b = (json.load(open(f))['totals']['seconds'] for f in sys.argv[1:])
+assert a == b, (a, b)" "$JSON" "$TMP/plain"
+	# real transforms: their output, in no time
+	"$TRAIN" $SIM --approximate --prep decode --json "$JSON" >"$TMP/out"
+	check "$JSON" 'r["fs"]["left_out"] == ["--prep decode"] and r["totals"]["prep_stall_s"] == 0'
+	check "$JSON" 'r["totals"]["batch_bytes"] == 400 * 3 * 224 * 224 * 4'
+	# ranks are nodes
+	"$TRAIN" $SIM --approximate --world-size 4 --rank 2 --json "$JSON" >"$TMP/out"
+	check "$JSON" 'len(r["nodes"]) == 4 and r["fs"]["left_out"] == ["--world-size"]'
+	run -1 "$TRAIN" $SIM --approximate --fs group=4
+	[[ $output == *"--fs group=4"* ]]
+}
+
+# saves OPTION...: into $JSON. 20 steps of 10 ms, a state of 16 MiB
+saves()
+{
+	"$TRAIN" --simulate --loader null --model alexnet --gpu v100 --batch 1 --max-steps 20 \
+		--step-time 10ms --transfer blocking --prep none --pin off --checkpoint-every 5 \
+		--checkpoint-size 16M --fs storage="$TMP/one.yaml" --json "$JSON" "$@" >"$TMP/out"
+}
+
+@test "checkpoints take their bytes over the storage, and training waits for them" {
+	cat >"$TMP/one.yaml" <<-END
+		name: one
+		source: a test
+		channels: {source: a test, count: 1, mb_per_s: 100}
+	END
+	saves
+	grep -q "Checkpoints: 4 of 16 MiB" "$TMP/out"
+	check "$JSON" 'r["totals"]["checkpoints"] == r["checkpoints"]["written"] == 4'
+	check "$JSON" 'r["checkpoints"]["last_step"] == 20 and r["checkpoints"]["dir"] is None'
+	# 16 MiB at 100 MB/s
+	check "$JSON" '167.7 < r["checkpoints"]["write_ms"]["p50"] < 169'
+	check "$JSON" 'r["checkpoints"]["stall_ms"]["mean"] > r["checkpoints"]["write_ms"]["mean"]'
+	check "$JSON" 'abs(r["totals"]["checkpoint_stall_s"] * 250 - r["checkpoints"]["stall_ms"]["mean"]) < .01'
+	check "$JSON" 'abs(r["totals"]["seconds"] - .2 - r["totals"]["checkpoint_stall_s"]) < .01'
+	check "$JSON" '(r["fs"]["bytes_written"], r["fs"]["syncs"]) == (r["checkpoints"]["bytes"], 8)'
+	# a part stands for the whole
+	cp "$JSON" "$TMP/whole"
+	saves --checkpoint-scale 0.01
+	check "$JSON" 'r["checkpoints"]["bytes"] < 1e6 and r["checkpoints"]["write_ms"]["p50"] > 167.7'
+	# in the background: the copy, and what 5 steps leave of the write before
+	saves --checkpoint async
+	check "$JSON" 'r["checkpoints"]["tail_s"] > .15 and r["totals"]["checkpoints"] == 4'
+	check "$JSON" '117 * 3 / 4 < r["checkpoints"]["stall_ms"]["mean"] < 125'
+}
+
+@test "failures cost what Daly's formula says" {
+	cat >"$TMP/one.yaml" <<-END
+		name: one
+		source: a test
+		channels: {source: a test, count: 1, mb_per_s: 100}
+	END
+	# a checkpoint takes .0105 s and each fifth second a failure: 400 in 2000 s
+	saves --checkpoint-size 1M --checkpoint-every 50 --max-steps 200000 --samples 200000 \
+		--mtbf 5s --restart 200ms
+	cat >"$TMP/daly.py" <<-END
+		import json, math, sys
+		r = json.load(open(sys.argv[1]))
+		t, c = r["totals"], r["checkpoints"]["stall_ms"]["mean"] / 1e3
+		f = r["fs"]["failures"]
+		steps = t["seconds"] - t["checkpoint_stall_s"] - f["delay_s"]
+		every, down, mtbf = steps / 4000, .2 + .0105, 5
+		want = mtbf * math.exp(down / mtbf) * (math.exp((every + c) / mtbf) - 1) / every
+		assert 2000 < steps < 2100, t
+		assert abs(t["seconds"] / steps / want - 1) < .015, (t["seconds"], want)
+		assert abs(t["seconds"] / f["n"] / mtbf - 1) < .15, f
+	END
+	python3 "$TMP/daly.py" "$JSON"
+	grep -qE '^Failures: [0-9]{3}, which delay the run by [0-9.]+ s\.$' "$TMP/out"
+	grep -q '^Bottleneck: failures. They took' "$TMP/out"
+	# of several nodes all wait
+	saves --checkpoint-size 1M --checkpoint-every 50 --max-steps 200000 --samples 800000 \
+		--mtbf 5s --restart 200ms --nodes 4
+	python3 "$TMP/daly.py" "$JSON"
+	check "$JSON" 'len({n["totals"]["seconds"] for n in r["nodes"]}) == 1'
+	# without a checkpoint a run begins again
+	saves --checkpoint-every 0 --mtbf 100ms --max-steps 20
+	check "$JSON" 'r["fs"]["failures"]["n"] > 0 and r["checkpoints"] is None'
+	run -1 saves --checkpoint-every 0 --mtbf 10ms --max-steps 200
+	[[ $output == *"--mtbf: failures come too often"* ]]
+	# nor in more ns than a number has
+	for long in "--max-steps 2000" "--max-steps 3000 --restart 2500000h"; do
+		run -1 saves --checkpoint-every 0 --mtbf 100h --step-time 1h --samples 3000 $long
+		[[ $output == *"--mtbf: failures come too often"* ]]
+	done
+	run -2 "$TRAIN" --loader null --mtbf 1s
+	[[ $output == *"--mtbf needs --simulate"* ]]
+	run -2 "$TRAIN" $SIM --mtbf 1s --inference
+	[[ $output == *"--mtbf: not with --inference"* ]]
+}
+
+@test "nodes that write at once share one storage, or have one each" {
+	cat >"$TMP/one.yaml" <<-END
+		name: one
+		source: a test
+		channels: {source: a test, count: 1, mb_per_s: 100}
+	END
+	saves --nodes 4
+	check "$JSON" '167.7 < r["checkpoints"]["write_ms"]["p50"] < 169'
+	saves --nodes 4 --shared-storage
+	# the four files take turns, 1 MiB at a time
+	check "$JSON" '3.8 * 167.7 < r["checkpoints"]["write_ms"]["p50"] < 4.04 * 167.7'
+	check "$JSON" 'r["fs"]["bytes_written"] == 4 * r["checkpoints"]["bytes"]'
+	check "$JSON" 'all(n["totals"]["checkpoints"] == 4 for n in r["nodes"])'
+	# shards of one state
+	saves --nodes 4 --shared-storage --checkpoint-size 0 --parallel fsdp
+	check "$JSON" 'abs(r["checkpoints"]["state_bytes"] - 61100840 * 8 / 4) < 4'
+}
+
+@test "what gpemu-fs refuses of a cache, a simulation refuses in the same words" {
+	for fs in tier=none:10% "tier=lru:10% cache_size=10%" tier=nvme:lru:auto tier=lru:7x \
+		cache_size=20 tier_admit=second cache_policy=lro; do
+		mount='' simulation=''
+		for setting in $fs; do
+			key=${setting%%=*}
+			mount+=" --${key//_/-} ${setting#*=}"
+			simulation+=" --fs $setting"
+		done
+		run ! "$BUILD/gpemu-fs" $mount "$TMP" "$TMP"
+		refused=$(sed -E 's/^gpemu-fs: (--[a-z-]+: )?//' <<<"${lines[0]}")
+		run ! "$TRAIN" $SIM $simulation
+		[ "$(sed -E 's/^gpemu-train: (--tier: |--fs [^ ]+: )?//' <<<"${lines[0]}")" = "$refused" ] ||
+			{ echo "$refused"; echo "$output"; false; }
+	done
 }
 
 # shards N FILES: of FILES samples of 64 KiB each
@@ -244,13 +387,87 @@ shards()
 
 @test "--dump-config of a run refuses what the run would, and prints only what was given" {
 	run -2 "$TRAIN" $SIM --prep decode --dump-config
-	[[ $output == *"--prep decode: its time is that of real code"* ]]
+	[[ $output == *"--prep decode runs real code"* ]]
 	run -2 "$TRAIN" $SIM --fs group=4 --dump-config
 	[[ $output == *"--fs group=4: "* ]]
 	run -0 "$TRAIN" $SIM --nodes 4 --dump-config
 	[[ $output == *"world_size: 1"* && $output == *"workers: 0"* && $output == *"gpus: 0"* ]]
 	# parts of a run, as in a file for --config
 	run -0 "$TRAIN" --simulate --prep decode --dump-config
+}
+
+@test "a cache is advised where it could have helped" {
+	fs="--fs storage=hdd --fs cache_policy=minio --gpu-rate 20000"
+	# nothing is read twice, or nothing is kept
+	"$TRAIN" $SIM $fs --fs cache_size=20% >"$TMP/out"
+	grep "Bottleneck: storage" "$TMP/out" | grep -q "none of them was a cache hit"
+	[[ $(cat "$TMP/out") != *"larger cache"* ]]
+	"$TRAIN" $SIM $fs --fs cache_policy=none -e 3 >"$TMP/out"
+	grep "Bottleneck: storage" "$TMP/out" | grep -q "none of them was a cache hit"
+	"$TRAIN" $SIM $fs --fs cache_size=20% -e 3 >"$TMP/out"
+	grep "Bottleneck: storage" "$TMP/out" | grep -q "faster storage or a larger cache would help"
+}
+
+@test "AU of few counted steps is not printed; each epoch leaves out its first" {
+	# two steps an epoch: two are counted in two epochs, three in three
+	au() { awk -v row="$1" '$1 == row { print $5 }' "$TMP/out"; }
+	"$TRAIN" $SIM -b 200 -e 3 >"$TMP/out"
+	[ "$(au 1)" = - ] && [ "$(au warm)" = - ] && [ "$(au all)" != - ]
+	"$TRAIN" $SIM -b 100 -e 1 >"$TMP/out"
+	[ "$(au 0)" != - ]
+	grep -q "AU without the first step of an epoch" "$TMP/out"
+}
+
+@test "the first steps of a job are not said to be the host's time for a step" {
+	sim="--simulate --data synth:imagenet,files=400 --gpu h100 --model resnet50 --prep none"
+	"$TRAIN" $sim >"$TMP/out"
+	grep -q "Bottleneck: the first steps of the job" "$TMP/out"
+	"$TRAIN" $sim -e 2 >"$TMP/out"
+	grep -q "Bottleneck: the GPU" "$TMP/out"
+}
+
+@test "the summary fits a terminal of 80 columns" {
+	python3 - "$TRAIN" $SIM --progress off <<-'PY' >"$TMP/out"
+		import fcntl, os, pty, struct, sys, termios
+		pid, fd = pty.fork()
+		if pid == 0:
+		    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 40, 80, 0, 0))
+		    os.execv(sys.argv[1], sys.argv[1:])
+		text = b''
+		try:
+		    while part := os.read(fd, 65536):
+		        text += part
+		except OSError:
+		    pass
+		os.waitpid(pid, 0)
+		print(text.decode().replace('\r', ''))
+	PY
+	grep -q "^WARN" "$TMP/out"
+	! grep -n '.\{81\}' "$TMP/out"
+}
+
+@test "progress names no time that is left before it knows one" {
+	"$TRAIN" --simulate --data synth:imagenet,files=64 --model alexnet --gpu v100 \
+		--prep none -b 1 --progress on 2>"$TMP/err" >"$TMP/out"
+	grep -q 'simulating  \[.*64/64' "$TMP/err"
+	run ! grep -E '(^|[^0-9])0 s left' "$TMP/err"
+}
+
+@test "a logarithmic axis of a plot is marked" {
+	command -v gnuplot >/dev/null || skip "gnuplot is not installed"
+	plot()
+	{
+		printf '%s\n' "name: wide" "question: Is it marked?" \
+			"dataset: {synth: imagenet, files: 64}" "axes: {train.batch: $1}" \
+			"base: {train: {simulate: true, prep: none, gpu_rate: 1000}}" \
+			"plot: [{x: train.batch, y: samples_per_s}]" >wide.yaml
+		"$BUILD/gpemu-run" -o "$2" --progress off wide.yaml >/dev/null
+		cat "$2"/plots/*.gp
+	}
+	cd "$TMP"
+	[[ $(plot '[1, 8, 64]' far) == *"set xlabel 'train.batch, log scale'"*"set logscale x"* ]]
+	[[ $(plot '[8, 16]' near) == *"set xlabel 'train.batch'"* ]]
+	run ! grep -r 'log scale' near/plots
 }
 
 @test "gpemu-run simulates a workload that says train.simulate, without mounts" {

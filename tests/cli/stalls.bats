@@ -156,6 +156,7 @@ assert eval(sys.argv[1]), (fetch, prep, pin, wait)" "$1"
 	grep -q "Bottleneck: checkpoints" "$TMP/out"
 }
 
+# bats test_tags=timed
 @test "synthetic batches have no prep stall" {
 	for try in 1 2 3; do
 		told --loader null --prep none -b 1 --max-steps 200 --time-scale 0.01

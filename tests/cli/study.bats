@@ -246,17 +246,6 @@ shards_merge()
 	[ "$(grep -c '^1 "1" [nN]a[nN]\|^2 "2" [nN]a[nN]' results/study/plots/n-by-exec_n.dat)" -eq 3 ]
 }
 
-@test "study: a sample runs its points, the same in each shard" {
-	sed -i '/exec.m:/d; /^expect/d; s/exec.n: .*/exec.n: {from: 1, to: 100}\n  exec.m: {from: 0.1, to: 1.0}/' w.yaml
-	echo 'sample: {kind: lhs, points: 10, seed: 3}' >>w.yaml
-	gpemu_run -r 1 w.yaml
-	[ "$(ls results/study/records | wc -l)" -eq 10 ]
-	gpemu_run -r 1 --shard 1/2 -o s1 w.yaml
-	gpemu_run -r 1 --shard 2/2 -o s2 w.yaml
-	"$bin/gpemu-run" merge s1 s2 -o merged
-	cmp results/study/table.txt merged/table.txt
-}
-
 @test "study: axes and settings stand in a command and its environment" {
 	cat >w.yaml <<-'END'
 		name: study

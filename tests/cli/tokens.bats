@@ -212,7 +212,7 @@ null() {
 	run -1 train raw.bin
 	[[ $output == *"raw.bin: its tokens look like four bytes each"*"token_bytes=4"* ]]
 	run -1 train raw.bin ,token_bytes=4,vocabulary=50000
-	[[ $output == *"raw.bin: token "*" in a vocabulary of 50000" ]]
+	[[ $output == *"raw.bin: token "*" outside the vocabulary of 50000" ]]
 	train raw.bin ,token_bytes=4,vocabulary=50257
 	check "j['dataset']['tokens'] == {'bytes': 4, 'from': 'option'}"
 	printf x >>"$TMP/gpt2/fineweb_train_000001.bin"
@@ -280,7 +280,7 @@ null() {
 	run "$TRAIN" --loader null --model alexnet --max-steps 8 --accumulate 4 \
 		--checkpoint-every 6 --checkpoint-dir "$TMP/ck"
 	[ "$status" -ne 0 ]
-	[[ "$output" == *"no multiple of --accumulate 4"* ]]
+	[[ "$output" == *"not a multiple of --accumulate 4"* ]]
 }
 
 @test "sharded: parameters and gradients pass layer by layer" {

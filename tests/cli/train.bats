@@ -67,6 +67,7 @@ on_pace()
 	[ "$(grep -c -- '--batch=N' "$TMP/help")" = 1 ]
 }
 
+# bats test_tags=timed
 @test "null: the rig keeps the GPU busy, at the speed of the profile" {
 	# a machine that stops for milliseconds can spoil one run
 	for try in 1 2 3 4 5; do
@@ -270,6 +271,7 @@ pin_stage() {
 	check "t['pin_s'] / t['steps'] > .0129"
 }
 
+# bats test_tags=timed
 @test "pinning in the consumer adds to the step, a separate pin stage overlaps" {
 	raw 512 1000
 	sed 's/base_ms: 3$/base_ms: 13/' \
@@ -288,6 +290,7 @@ pin_stage() {
 	[[ "$output" == *"--pin inline"* ]]
 }
 
+# bats test_tags=timed
 @test "a copy costs what its bytes do: prepared, of any size, and raw" {
 	copied() { # ms a step: of 64 samples, of which 602,112 bytes take 48.67 us
 		run "$TRAIN" --loader null --time-scale 0.02 --max-steps 5 --json "$JSON" "${@:2}"
@@ -495,6 +498,7 @@ pin_stage() {
 	check "j['interrupted'] is True and t['steps'] >= 1"
 }
 
+# bats test_tags=timed
 @test "too little lockable memory: batches fit, go unpinned, or end a run that insists" {
 	! grep -q __asan_init "$TRAIN" || skip "a sanitizer makes mlock do nothing"
 	[ "$(id -u)" -ne 0 ] || command -v setpriv >/dev/null || skip "setpriv is missing"

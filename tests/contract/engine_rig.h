@@ -85,5 +85,7 @@ void all_equal(const struct fixture *f, const struct seen *want);
 
 /* The i-th engine that reads; NULL: there are no more. */
 const struct engine_ops *engine_at(size_t i);
+/* Whose engines these are. */
+extern const struct plugin *const *engines_tested;
 
 #endif

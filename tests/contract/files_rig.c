@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/rng.h"
+#include "common/system/importance.h"
 #include "common/util.h"
 #include "tests/contract/wait.h"
 
@@ -244,10 +245,23 @@ static void epochs_add_up(struct server *s)
 		    json_integer_value(json_object_get(j, "backend_reads")));
 }
 
+/* Each file matters more than others now and then. */
+static void weigh_all(const struct fixture *f, struct server *s, int turn)
+{
+	unsigned char records[N_FILES * IMPORTANCE_RECORD];
+	struct err err = { 0 };
+
+	for (int i = 0; i < N_FILES; i++)
+		importance_put(records + (size_t)i * IMPORTANCE_RECORD,
+			       f->node[i] + 1, (float)((i * 7 + turn) % 11));
+	assert_int_equal(server_importance(s, records, sizeof(records), &err),
+			 0);
+}
+
 void files_change_while_read(struct fixture *f)
 {
-	static const char *const policies[] = { "fifo", "none", "minio", "sff",
-						"lru" };
+	static const char *const policies[] = { "fifo", "none",	 "minio",
+						"sff",	"shade", "lru" };
 	struct reader readers[N_THREADS];
 	struct server *s = files_start(f, "lru", "ideal");
 	struct err err = { 0 };
@@ -259,12 +273,14 @@ void files_change_while_read(struct fixture *f)
 		assert_int_equal(server_epoch(s, NULL), 0);
 		assert_int_equal(server_drop_cache(s, NULL), 0);
 		assert_int_equal(
-			server_set_cache(s, policies[i % 5], &size, &err), 0);
+			server_set_cache(s, policies[i % 6], &size, &err), 0);
 		assert_int_equal(server_set_storage(s, i % 2 ? "ideal" : "nvme",
 						    &err),
 				 0);
-		for (int n = 0; n < 40; n++)
+		for (int n = 0; n < 40; n++) {
 			epochs_add_up(s);
+			weigh_all(f, s, n);
+		}
 		assert_int_equal(server_reset(s, NULL), 0);
 		assert_in_range(files_stat(s, "used_bytes"), 0,
 				f->tree.file_bytes);

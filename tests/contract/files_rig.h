@@ -65,7 +65,7 @@ struct reader {
 void files_run_readers(struct fixture *f, struct server *s,
 		       struct reader readers[N_THREADS]);
 void files_join_readers(struct reader readers[N_THREADS]);
-/* Caches, storage, epochs change while many read. */
+/* Caches, storage, epochs, importance change while many read. */
 void files_change_while_read(struct fixture *f);
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include <assert.h>
 
+#include "fs/server/object.h"
 #include "fs/server/stack.h"
 
 struct probe {

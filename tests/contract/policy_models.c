@@ -411,6 +411,8 @@ const struct model_policy model_policies[] = {
 	{ "fifo", ask_fifo },
 	{ "lru", ask_lru },
 	{ "minio", ask_minio },
+	{ "shade", ask_minio },	   /* nothing has any importance */
+	{ "balanced", ask_minio }, /* all are of one class */
 	{ "clock", ask_clock },
 	{ "sieve", ask_sieve },
 	{ "slru", ask_slru },

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "loader/options/train_resolve.h"
+#include "loader/options/train_table.h"
 #include "tests/unit/test.h"
 
 #include "tests/contract/sim_rig.h"
@@ -122,7 +124,7 @@ void sim_rig_run(struct sim_rig *r, const char *const options[])
 		set(&r->s, common[i]);
 	for (int i = 0; options[i]; i++)
 		set(&r->s, options[i]);
-	if (simulate_options(&r->s.options, &err) < 0 ||
+	if (simulate_options(&r->s.options, NULL, &err) < 0 ||
 	    train_options_resolve(&r->s.options, &r->s.choice, &err) < 0 ||
 	    simulate_open(&r->m, &r->s, &err) < 0)
 		fail_msg("%s", err.text);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "tests/contract/tested.h"
 
 extern const struct prep_ops prep_none;
 
@@ -234,7 +235,7 @@ static void null_makes_batches_out_of_nothing(void **state)
 #fn ": " #kind, fn, setup_##kind, teardown, NULL \
 	}
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(every_engine_delivers_the_bytes, files),
@@ -254,5 +255,6 @@ int main(void)
 		TEST(an_engine_without_descriptors, files),
 		TEST(null_makes_batches_out_of_nothing, files),
 	};
+	engines_tested = tested_parts(argc, argv, engine_table);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -297,6 +297,49 @@ static void what_was_held_is_read_by_a_reader(void **state)
 	f->source = whole;
 }
 
+static struct wait opened;
+
+static int wait_for_open(struct fetch *f)
+{
+	struct timespec end;
+	int r = 0;
+
+	(void)f;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 5;
+	pthread_mutex_lock(&opened.lock);
+	while (r == 0 && !opened.is_done)
+		r = pthread_cond_timedwait(&opened.done, &opened.lock, &end);
+	pthread_mutex_unlock(&opened.lock);
+	return -r;
+}
+
+/* Nor does the timing thread write to a file, which may wait for a disk. */
+static void what_was_held_is_written_by_a_reader(void **state)
+{
+	struct fixture *f = *state;
+	struct server *s = start(f, "op=write,delay=1ms;op=open,delay=100ms");
+	struct wait write;
+
+	wait_init(&opened, NULL);
+	wait_init(&write, NULL);
+	opened.fetch = (struct fetch){ .op = STORAGE_OPEN,
+				       .node = f->node[0],
+				       .arrival = tick_now(f->tick),
+				       .client = &opened,
+				       .done = wait_metadata };
+	write.fetch = opened.fetch;
+	write.fetch.op = STORAGE_WRITE;
+	write.fetch.client = &write;
+	write.fetch.work = wait_for_open;
+	write.fetch.here = true;
+	server_operate(s, &opened.fetch);
+	server_operate(s, &write.fetch);
+	wait_for(&write);
+	assert_int_equal(write.error, 0);
+	server_free(s);
+}
+
 /* --- all at once -------------------------------------------------------- */
 
 struct reader {
@@ -456,6 +499,7 @@ int main(void)
 		cmocka_unit_test(a_signal_ends_the_wait),
 		cmocka_unit_test(what_waits_at_the_end_is_answered),
 		cmocka_unit_test(what_was_held_is_read_by_a_reader),
+		cmocka_unit_test(what_was_held_is_written_by_a_reader),
 		cmocka_unit_test(rules_may_change_at_any_time),
 		cmocka_unit_test(commands_add_and_clear),
 	};

@@ -4,7 +4,9 @@
  * whole stack, the stack without each optional layer, and with each layer twice
  * that may occur twice.
  */
+#include "fs/server/stack.h"
 #include "tests/contract/peer_rig.h"
+#include "tests/contract/tested.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,10 +19,13 @@
 #include "fs/layer/trace.h"
 #include "fs/server/layer.h"
 
-enum { MOST_STACKS = 32, STACK_TEXT = 400, GROUP_OF = 4 };
+enum { MOST_STACKS = 32, MOST_PARTS = 32, STACK_TEXT = 400, GROUP_OF = 4 };
 
 static char stacks[MOST_STACKS][STACK_TEXT];
 static size_t n_stacks;
+/* What they are made of, no probes. */
+static const struct plugin *parts[MOST_PARTS];
+static size_t n_parts;
 
 /* --- the stacks ----------------------------------------------------------- */
 
@@ -54,11 +59,10 @@ static void make_stack(const struct plugin *left_out,
 
 	assert_true(n_stacks < MOST_STACKS);
 	for (int rank = 0; rank <= LAYER_SOURCE; rank++) {
-		for (size_t i = 0; layer_table[i]; i++) {
-			const struct plugin *p = layer_table[i];
+		for (size_t i = 0; i < n_parts; i++) {
+			const struct plugin *p = parts[i];
 
-			if (is_probe(p) || (int)ops_of(p)->rank != rank ||
-			    p == left_out)
+			if ((int)ops_of(p)->rank != rank || p == left_out)
 				continue;
 			put(text, probes[rank]);
 			put(text, p->name);
@@ -70,18 +74,22 @@ static void make_stack(const struct plugin *left_out,
 	}
 }
 
-static void make_stacks(void)
+/* `tested`: all layers, or one more, which no stack is without. */
+static void make_stacks(const struct plugin *const tested[])
 {
+	for (size_t i = 0; layer_table[i]; i++)
+		if (!is_probe(layer_table[i]))
+			parts[n_parts++] = layer_table[i];
+	if (tested != layer_table)
+		parts[n_parts++] = *tested;
 	make_stack(NULL, NULL);
-	for (size_t i = 0; layer_table[i]; i++) {
-		const struct layer_ops *ops = ops_of(layer_table[i]);
+	for (size_t i = 0; i < n_parts; i++) {
+		bool is_tested = tested != layer_table && parts[i] == *tested;
 
-		if (is_probe(layer_table[i]))
-			continue;
-		if (!ops->needed)
-			make_stack(layer_table[i], NULL);
-		if (ops->many)
-			make_stack(NULL, layer_table[i]);
+		if (!ops_of(parts[i])->needed && !is_tested)
+			make_stack(parts[i], NULL);
+		if (ops_of(parts[i])->many)
+			make_stack(NULL, parts[i]);
 	}
 }
 
@@ -454,13 +462,13 @@ static void a_stack_that_makes_no_sense_is_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		err = (struct err){ 0 };
-		assert_int_equal(server_check_layers(bad[i].words, &err),
+		assert_int_equal(stack_check_layers(bad[i].words, &err),
 				 -EINVAL);
 		if (!strstr(err.text, bad[i].why))
 			fail_msg("%s: %s", bad[i].words, err.text);
 	}
-	assert_int_equal(server_check_layers(LAYERS_DEFAULT, &err), 0);
-	assert_int_equal(server_check_layers("fault,trace,device,source", &err),
+	assert_int_equal(stack_check_layers(LAYERS_DEFAULT, &err), 0);
+	assert_int_equal(stack_check_layers("fault,trace,device,source", &err),
 			 0);
 }
 
@@ -548,7 +556,6 @@ static int setup(void **state)
 				  .tick = f->tick };
 
 	assert_int_equal(trace_new(&c, &f->trace, &err), 0);
-	make_stacks();
 	return 0;
 }
 
@@ -560,7 +567,7 @@ static int teardown(void **state)
 	return rig_teardown(state);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_are_answered_and_counted),
@@ -569,11 +576,22 @@ int main(void)
 		cmocka_unit_test(errors_come_up_and_leave_nothing),
 		cmocka_unit_test(what_a_layer_answers_goes_up_from_there),
 		cmocka_unit_test(what_is_pending_at_the_end_is_answered_once),
+	};
+	const struct CMUnitTest of_stacks[] = {
 		cmocka_unit_test(a_stack_that_makes_no_sense_is_refused),
 		cmocka_unit_test(no_fault_without_its_layer),
 		cmocka_unit_test(no_policy_without_a_cache),
 		cmocka_unit_test(caches_stand_one_below_the_other),
 		cmocka_unit_test(caches_share_the_memory),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	const struct plugin *const *tested =
+		tested_parts(argc, argv, layer_table);
+	int n_failed;
+
+	make_stacks(tested);
+	n_failed = cmocka_run_group_tests(tests, setup, teardown);
+	return tested != layer_table
+		       ? n_failed
+		       : n_failed + cmocka_run_group_tests(of_stacks, setup,
+							   teardown);
 }

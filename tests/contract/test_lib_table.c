@@ -79,7 +79,7 @@ static struct gpemu *open_cell(const struct cell *c, const char *more,
 	assert_int_equal(gpemu_open(options, NULL, &g, error, sizeof(error)),
 			 -EINVAL);
 	assert_null(g);
-	assert_non_null(strstr(error, "--pin inline: not with several GPUs"));
+	assert_non_null(strstr(error, "--pin inline: with several GPUs only"));
 	return NULL;
 }
 

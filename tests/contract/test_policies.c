@@ -16,12 +16,15 @@
 #include "common/util.h"
 #include "emu/profile/profile_dataset.h"
 #include "fs/cache/cache.h"
+#include "tests/contract/tested.h"
 
 enum { N = 10000, EPOCHS = 5 };
 
+static const struct plugin *const *tested;
+
 static const struct policy_ops *ops_of(size_t i)
 {
-	return container_of(policy_table[i], const struct policy_ops, plugin);
+	return container_of(tested[i], const struct policy_ops, plugin);
 }
 
 static const struct policy_ops *find(const char *name)
@@ -34,6 +37,20 @@ static const struct policy_ops *find(const char *name)
 	return container_of(p, const struct policy_ops, plugin);
 }
 
+/* ctx: of each key, or NULL. */
+static double important(const void *ctx, uint64_t key)
+{
+	return ctx ? ((const double *)ctx)[key] : (double)(key % 7);
+}
+
+enum { N_LABELS = 5 };
+
+static uint32_t label(const void *ctx, uint64_t key)
+{
+	(void)ctx;
+	return key % N_LABELS;
+}
+
 /* Of objects with numbers below n_numbers, or 0. */
 static struct cache *make_numbered(const struct policy_ops *ops,
 				   const uint64_t *sizes, size_t n,
@@ -44,6 +61,9 @@ static struct cache *make_numbered(const struct policy_ops *ops,
 					.file_bytes = sizes,
 					.n_files = n,
 					.n_numbers = n_numbers,
+					.importance = important,
+					.label = label,
+					.n_labels = N_LABELS,
 					.knows_future = ops->offline };
 	struct err err = { 0 };
 	struct cache *c;
@@ -87,7 +107,7 @@ static void capacity_is_never_exceeded(void **state)
 		total += sizes[i] = 1 + rng_below(&r, 100000);
 	memcpy(sorted, sizes, sizeof(sizes));
 	qsort(sorted, 200, sizeof(*sorted), by_size);
-	for (size_t p = 0; policy_table[p]; p++) {
+	for (size_t p = 0; tested[p]; p++) {
 		struct cache *c = make(ops_of(p), sorted, 200, total / 3);
 
 		for (int i = 0; i < 20000; i++) {
@@ -105,7 +125,7 @@ static void capacity_is_never_exceeded(void **state)
 static void counts_and_contents_agree(void **state)
 {
 	(void)state;
-	for (size_t p = 0; policy_table[p]; p++) {
+	for (size_t p = 0; tested[p]; p++) {
 		struct cache *c = make(ops_of(p), (uint64_t[]){ 7 }, 1, 350);
 		struct rng r = rng_stream(2, "agree", p);
 		uint64_t hits = 0, misses = 0, entered = 0;
@@ -175,7 +195,7 @@ static void a_replay_is_its_accesses(void **state)
 		total += sorted[i] = v[i].bytes;
 	}
 	qsort(sorted, ITEMS, sizeof(*sorted), by_size);
-	for (size_t p = 0; policy_table[p]; p++) {
+	for (size_t p = 0; tested[p]; p++) {
 		struct cache *c[] = {
 			make_numbered(ops_of(p), sorted, ITEMS, total / 3,
 				      ITEMS),
@@ -195,7 +215,7 @@ static void a_replay_is_its_accesses(void **state)
 static void two_instances_do_not_meet(void **state)
 {
 	(void)state;
-	for (size_t p = 0; policy_table[p]; p++) {
+	for (size_t p = 0; tested[p]; p++) {
 		struct cache *a = make(ops_of(p), (uint64_t[]){ 1 }, 1, 10);
 		struct cache *b = make(ops_of(p), (uint64_t[]){ 1 }, 1, 10);
 
@@ -212,7 +232,7 @@ static void two_instances_do_not_meet(void **state)
 static void removal_is_survived(void **state)
 {
 	(void)state;
-	for (size_t p = 0; policy_table[p]; p++) {
+	for (size_t p = 0; tested[p]; p++) {
 		struct cache *c = make(ops_of(p), (uint64_t[]){ 1 }, 1, 10);
 		struct rng r = rng_stream(3, "removal", p);
 
@@ -225,9 +245,48 @@ static void removal_is_survived(void **state)
 			else
 				ask(c, key, 1);
 		}
-		cache_clear(c);
+		for (uint64_t key = 0; key < 30; key++) {
+			struct cache_entry *e = cache_peek(c, key);
+
+			if (e)
+				cache_remove(c, e);
+		}
 		assert_int_equal(cache_used(c), 0);
 		assert_int_equal(ask(c, 1, 1) == CACHE_HIT, 0);
+		cache_free(c);
+	}
+}
+
+/* Of objects that are cached, ghosts, or nothing. */
+static void changes_of_importance_are_survived(void **state)
+{
+	(void)state;
+	for (size_t p = 0; tested[p]; p++) {
+		double of[30] = { 0 };
+		struct policy_params params = { .capacity_bytes = 10,
+						.file_bytes = (uint64_t[]){ 1 },
+						.n_files = 1,
+						.importance = important,
+						.importance_ctx = of,
+						.knows_future =
+							ops_of(p)->offline };
+		struct rng r = rng_stream(6, "importance", p);
+		struct err err = { 0 };
+		struct cache *c;
+
+		assert_int_equal(
+			cache_new(ops_of(p), &params, NULL, NULL, &c, &err), 0);
+		for (int i = 0; i < 5000; i++) {
+			uint64_t key = rng_below(&r, 30);
+
+			if (i % 3) {
+				ask(c, key, 1 + key % 3);
+			} else {
+				of[key] = (double)rng_below(&r, 5);
+				cache_reweigh(c, key);
+			}
+			assert_true(cache_used(c) <= 10);
+		}
 		cache_free(c);
 	}
 }
@@ -235,7 +294,7 @@ static void removal_is_survived(void **state)
 static void an_object_too_large_is_rejected(void **state)
 {
 	(void)state;
-	for (size_t p = 0; policy_table[p]; p++) {
+	for (size_t p = 0; tested[p]; p++) {
 		struct cache *c = make(ops_of(p), (uint64_t[]){ 100 }, 1, 99);
 
 		assert_int_equal(ask(c, 1, 100), CACHE_REJECTED);
@@ -250,7 +309,7 @@ static void ghosts_are_forgotten(void **state)
 	enum { CAPACITY = 1000, KEYS = 200 * CAPACITY };
 
 	(void)state;
-	for (size_t p = 0; policy_table[p]; p++) {
+	for (size_t p = 0; tested[p]; p++) {
 		struct cache *c =
 			make(ops_of(p), (uint64_t[]){ 1 }, 1, CAPACITY);
 		uint64_t early = 0;
@@ -317,9 +376,9 @@ static void names_agree(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	for (size_t p = 0; policy_table[p]; p++) {
-		assert_ptr_equal(find(policy_table[p]->name), ops_of(p));
-		assert_true(strlen(policy_table[p]->summary) > 0);
+	for (size_t p = 0; tested[p]; p++) {
+		assert_ptr_equal(find(tested[p]->name), ops_of(p));
+		assert_true(strlen(tested[p]->summary) > 0);
 	}
 	assert_ptr_equal(find("s3-fifo"), find("s3fifo"));
 	assert_ptr_equal(find("sff-online"), find("sff_online"));
@@ -429,21 +488,30 @@ static void sff_caches_the_published_share_of_imagenet(void **state)
 	dataset_profile_free(&d);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ghosts_are_forgotten),
-		cmocka_unit_test(an_entry_of_a_queue_is_small),
-		cmocka_unit_test(little_address_space_is_enough),
-		cmocka_unit_test(names_agree),
+	const struct CMUnitTest every[] = {
 		cmocka_unit_test(capacity_is_never_exceeded),
 		cmocka_unit_test(counts_and_contents_agree),
 		cmocka_unit_test(a_replay_is_its_accesses),
 		cmocka_unit_test(two_instances_do_not_meet),
 		cmocka_unit_test(removal_is_survived),
+		cmocka_unit_test(changes_of_importance_are_survived),
 		cmocka_unit_test(an_object_too_large_is_rejected),
+	};
+	const struct CMUnitTest shipped[] = {
+		cmocka_unit_test(ghosts_are_forgotten),
+		cmocka_unit_test(an_entry_of_a_queue_is_small),
+		cmocka_unit_test(little_address_space_is_enough),
+		cmocka_unit_test(names_agree),
 		cmocka_unit_test(policies_match_their_closed_forms),
 		cmocka_unit_test(sff_caches_the_published_share_of_imagenet),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed;
+
+	tested = tested_parts(argc, argv, policy_table);
+	failed = cmocka_run_group_tests(every, NULL, NULL);
+	return tested == policy_table
+		       ? failed + cmocka_run_group_tests(shipped, NULL, NULL)
+		       : failed;
 }

@@ -11,6 +11,9 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "tests/contract/sched_rig.h"
+#include "tests/contract/tested.h"
+
+static const struct plugin *const *tested;
 
 static const struct schedule_ops *policy_of(const struct sim_cell *c)
 {
@@ -51,11 +54,10 @@ static void each_pair(void (*fn)(struct rig *, const char *, const char *))
 {
 	struct rig rig;
 
-	for (size_t i = 0; schedule_table[i]; i++)
+	for (size_t i = 0; tested[i]; i++)
 		for (size_t k = 0; placement_table[k]; k++) {
 			rig_begin(&rig, i);
-			fn(&rig, schedule_table[i]->name,
-			   placement_table[k]->name);
+			fn(&rig, tested[i]->name, placement_table[k]->name);
 			rig_end(&rig);
 		}
 }
@@ -128,9 +130,9 @@ static void no_job_starves_where_promised(void **state)
 	uint64_t last;
 
 	(void)state;
-	for (size_t i = 0; schedule_table[i]; i++) {
-		const struct schedule_ops *ops = container_of(
-			schedule_table[i], struct schedule_ops, plugin);
+	for (size_t i = 0; tested[i]; i++) {
+		const struct schedule_ops *ops =
+			container_of(tested[i], struct schedule_ops, plugin);
 
 		if (ops->no_starvation && !ops->places)
 			assert_true(end_of_wide_job(ops->plugin.name, &last) <
@@ -180,9 +182,9 @@ static void the_kept_queue_decides_the_same(void **state)
 static void keys_move_as_declared(void **state)
 {
 	(void)state;
-	for (size_t i = 0; schedule_table[i]; i++) {
-		const struct schedule_ops *ops = container_of(
-			schedule_table[i], struct schedule_ops, plugin);
+	for (size_t i = 0; tested[i]; i++) {
+		const struct schedule_ops *ops =
+			container_of(tested[i], struct schedule_ops, plugin);
 		struct part part = { .gpus = 3, .gpu_milli = GPU_MILLI };
 		struct job job = workload_job();
 		double last;
@@ -286,9 +288,9 @@ static void run_beside(const struct schedule_ops *ops, const char *placement)
 static void nodes_that_are_down_get_nothing(void **state)
 {
 	(void)state;
-	for (size_t i = 0; schedule_table[i]; i++) {
-		const struct schedule_ops *ops = container_of(
-			schedule_table[i], struct schedule_ops, plugin);
+	for (size_t i = 0; tested[i]; i++) {
+		const struct schedule_ops *ops =
+			container_of(tested[i], struct schedule_ops, plugin);
 
 		for (size_t k = 0; placement_table[k]; k++) {
 			run_beside(ops, placement_table[k]->name);
@@ -298,7 +300,7 @@ static void nodes_that_are_down_get_nothing(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_job_completes),
@@ -310,5 +312,6 @@ int main(void)
 		cmocka_unit_test(nodes_that_are_down_get_nothing),
 	};
 
+	tested = tested_parts(argc, argv, schedule_table);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

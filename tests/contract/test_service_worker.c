@@ -2,12 +2,16 @@
 /* A worker of the preparation service with a real job, and a trainer that is
  * not what it seems: after each the worker serves an honest one in full. And
  * trainers that share its job. */
+#include "loader/dataset/format_open.h"
+#include "loader/options/train_resolve.h"
+#include "loader/options/train_table.h"
 #include "service/worker/serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/units.h"
@@ -517,6 +521,56 @@ static void a_greeting_alone_keeps_no_connection(void **state)
 	serves_all(f);
 }
 
+/* A dispatcher that wants a sign of life every 0 ns gets no more than one each
+ * LEAST_BEAT_NS. */
+static void a_dispatcher_hurries_no_worker(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t watched = NS_PER_S / 10;
+	struct serve_config c = { .tick = f->r.tick,
+				  .access = &f->r.access,
+				  .window_bytes = 2000,
+				  .timeout_ns = 20 * NS_PER_S,
+				  .options = { .loader = "sync",
+					       .workers = 1,
+					       .prefetch = 1,
+					       .time_scale = 1 } };
+	struct msg m, welcome = { .type = PREPD_WELCOME };
+	struct hand h = { .in.most = PREPD_MOST };
+	struct addr at, own;
+	struct err err = { 0 };
+	struct serve *s;
+	pthread_t thread;
+	char text[32], own_text[32];
+	int listener = hand_listen(text);
+	uint64_t from, n = 0;
+
+	close(hand_listen(own_text));
+	assert_int_equal(access_find(&f->r.access, text, &at, &err), 0);
+	assert_int_equal(access_find(&f->r.access, own_text, &own, &err), 0);
+	c.dispatcher = &at;
+	c.listen = &own;
+	c.address = own.text;
+	assert_int_equal(serve_new(&c, &s, &err), 0);
+	assert_int_equal(pthread_create(&thread, NULL, run, s), 0);
+	h.fd = accept(listener, NULL, NULL);
+	assert_true(h.fd >= 0);
+	hand_agree(&h, &f->r.access.secret, 0);
+	hand_hear_type(&h, PREPD_HELLO, &m);
+	hand_say(&h, &welcome);
+	from = tick_now(f->r.tick);
+	for (; tick_now(f->r.tick) < from + watched; n++)
+		hand_hear_type(&h, PREPD_BEAT, &m);
+	assert_in_range(n, 2, watched / LEAST_BEAT_NS + 2);
+	hand_close(&h);
+	close(listener);
+	serve_drain(s, 0);
+	pthread_join(thread, NULL);
+	serve_free(s);
+	addr_fini(&own);
+	addr_fini(&at);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -534,6 +588,8 @@ int main(void)
 						start_window, stop),
 		cmocka_unit_test_setup_teardown(rounds_have_one_length,
 						start_rounds, stop),
+		cmocka_unit_test_setup_teardown(a_dispatcher_hurries_no_worker,
+						start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,6 +162,69 @@ static void test_too_deep(void **state)
 	assert_int_equal(rmdir(top), 0);
 }
 
+/* --- classes -------------------------------------------------------------- */
+
+static void put(int at, const char *path)
+{
+	int fd = openat(at, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static uint32_t label_at(const struct rig *s, const char *path)
+{
+	return tree_label(&s->tree,
+			  tree_file(&s->tree, tree_find(&s->tree, path)));
+}
+
+/* Policies have memory for each class: files of a flat dataset are one. */
+static void test_labels(void **state)
+{
+	static const char *const put_at[] = { "a0", "b/x", "b/c/y", "d/x",
+					      "e0", "e1",  "e2" };
+	char top[] = "/tmp/sources.XXXXXX";
+	struct rig s;
+	int at;
+
+	(void)state;
+	assert_non_null(mkdtemp(top));
+	at = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	put(at, "a0");
+	put(at, "e0");
+	assert_int_equal(scan(&s, &source_dir, top), 0);
+	assert_int_equal(tree_labels(&s.tree), 1);
+	assert_int_equal(label_at(&s, "e0"), 0);
+	end(&s);
+	mkdirat(at, "b", 0700);
+	mkdirat(at, "b/c", 0700);
+	mkdirat(at, "d", 0700);
+	for (size_t i = 0; i < ARRAY_SIZE(put_at); i++)
+		put(at, put_at[i]);
+	assert_int_equal(linkat(at, "b/x", at, "d/also", 0), 0);
+	assert_int_equal(scan(&s, &source_dir, top), 0);
+	/* up to the last folder */
+	assert_int_equal(tree_labels(&s.tree), 4);
+	assert_int_equal(label_at(&s, "a0"), 0);
+	assert_int_equal(label_at(&s, "e2"), 0);
+	assert_int_equal(tree_label(&s.tree, TREE_ROOT), 0);
+	assert_int_equal(tree_label(&s.tree, s.tree.n_nodes), 0);
+	assert_int_equal(label_at(&s, "b/x"), label_at(&s, "b/c/y"));
+	assert_int_equal(label_at(&s, "b/x"), label_at(&s, "d/also"));
+	assert_int_not_equal(label_at(&s, "b/x"), label_at(&s, "d/x"));
+	for (uint32_t i = 0; i < s.tree.n_nodes; i++)
+		assert_true(tree_label(&s.tree, i) < tree_labels(&s.tree));
+	end(&s);
+	unlinkat(at, "d/also", 0);
+	for (size_t i = 0; i < ARRAY_SIZE(put_at); i++)
+		unlinkat(at, put_at[i], 0);
+	unlinkat(at, "b/c", AT_REMOVEDIR);
+	unlinkat(at, "b", AT_REMOVEDIR);
+	unlinkat(at, "d", AT_REMOVEDIR);
+	close(at);
+	assert_int_equal(rmdir(top), 0);
+}
+
 /* --- access control lists ------------------------------------------------- */
 
 /* A list with the owner's entry, and these of others. */
@@ -228,6 +291,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pack_hides),
 		cmocka_unit_test(test_too_deep),
+		cmocka_unit_test(test_labels),
 		cmocka_unit_test(test_lists),
 	};
 

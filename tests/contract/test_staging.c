@@ -279,8 +279,8 @@ static void jobs_must_want_the_same_batches(void **state)
 	assert_int_equal(staging_join(&c, &s, &err), 0);
 	c.same = another;
 	assert_int_equal(staging_join(&c, &t, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "--seed: those of test have 1, and "
-					 "this one has 2"));
+	assert_non_null(strstr(err.text, "--seed: those of test have 1; this "
+					 "one has 2"));
 	err.text[0] = 0;
 	c.same = same;
 	c.largest = 12001;
@@ -354,7 +354,7 @@ static void nobody_else_can_prepare_the_place(void **state)
 
 	(void)state;
 	assert_int_equal(chmod(dir, 0770), 0);
-	refuse(-EACCES, "other users may write there; take");
+	refuse(-EACCES, "other users may write there; run");
 	assert_int_equal(chmod(dir, 0700), 0);
 	snprintf(path, sizeof(path), "%s/gpemu-test.area", dir);
 	assert_int_equal(symlink("/dev/null", path), 0);

@@ -115,10 +115,9 @@ static const struct place *place_of(void *function)
 
 static bool is_station(const struct place *p)
 {
-	static const char *const tools[] = { "object.c", "handle.c",
-					     "budget.c", "gate.c",
-					     "tree.c",	 "trace.c",
-					     "fault.c",	 "fault_live.c" };
+	static const char *const tools[] = { "object.c", "handle.c", "budget.c",
+					     "gate.c",	 "tree.c",   "trace.c",
+					     "fault.c" };
 	size_t n = strlen(p->file);
 
 	for (size_t i = 0; i < ARRAY_SIZE(tools); i++)

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	head->head_hash = checkpoint_head_hash(head);
 	memcpy(whole, head, CHECKPOINT_HEAD);
 	fuzz_file(whole, n % 3 ? CHECKPOINT_HEAD + n : n, name);
-	r = checkpoint_read(AT_FDCWD, name, head, &point, &visited);
+	r = checkpoint_read(AT_FDCWD, name, 1, head, &point, &visited);
 	PROMISED(r <= 0);
 	if (r == 0)
 		PROMISED(json_is_object(point.run) &&

@@ -77,6 +77,7 @@ unmount()
 	[ "$(stat_of '["read_amplification"]')" = 8.0 ]
 }
 
+# bats test_tags=timed
 @test "the device is charged the latency once and the bytes of the group" {
 	make_files 64 20000
 	cat >"$BATS_TEST_TMPDIR/slow.yaml" <<-END

@@ -36,6 +36,7 @@ measure()
 # busy machine may add to the round trip during calibration. One in five asserts
 # 10 us, the clock of the calibration, and a bound on lateness. The means are
 # printed by tests/bench/latency.
+# bats test_tags=alone
 @test "100 reads of 10 ms in a row: none early, median error under 50 us" {
 	for try in 1 2 3 4 5; do
 		read -r _ _ _ round_trip <<<"$(measure ideal 100 paced)"
@@ -49,6 +50,7 @@ measure()
 	false
 }
 
+# bats test_tags=alone
 @test "1000 concurrent reads of 10 ms: at most 15 ms more than without delay" {
 	for try in 1 2 3 4 5; do
 		read -r plain _ <<<"$(measure ideal 1000 together)"
@@ -62,6 +64,7 @@ measure()
 	false
 }
 
+# bats test_tags=alone
 @test "10000 concurrent reads of 500 ms: none early, the last soon after, few threads" {
 	# 8 with two processors: the number grows with processors, not with
 	# reads
@@ -91,6 +94,7 @@ measure()
 	false
 }
 
+# bats test_tags=alone
 @test "64 lookups of 10 ms in one directory run concurrently" {
 	sed 's/^read:/lookup:/' "$BATS_TEST_TMPDIR/10ms.yaml" \
 		>"$BATS_TEST_TMPDIR/lookup.yaml"
@@ -125,6 +129,7 @@ measure()
 }
 
 # One in three tries, as other programs may have been in the way.
+# bats test_tags=alone
 @test "gpemu-profile measure --storage finds the profile of a mount" {
 	cat >"$BATS_TEST_TMPDIR/lab.yaml" <<-END
 	name: lab

@@ -165,7 +165,7 @@ rss_below()
 }
 
 @test "without any memory besides the cache, bytes and counts are the same" {
-	make_files 100 40000
+	make_files 40 40000
 	head -c 9000001 /dev/urandom >"$src/large"
 	chunks()
 	{
@@ -250,4 +250,28 @@ rss_below()
 	        os.sched_yield()
 	assert s["control_bytes"] < 64 << 20
 	END
+}
+
+@test "reads and writes of the writable folder in flight: no more than the bound" {
+	measured
+	mkdir "$BATS_TEST_TMPDIR/dir"
+	gpemu-fs --memory 32M --writable "$BATS_TEST_TMPDIR/dir" \
+		--storage hdd "$src" "$mp"
+	before=$(rss)
+	python3 - "$mp" <<-'END'
+	import os, sys
+	from concurrent.futures import ThreadPoolExecutor
+	bytes = b"7" * (1 << 20)
+	def move(i):
+	    fd = os.open(f"{sys.argv[1]}/f{i}", os.O_CREAT | os.O_RDWR)
+	    assert os.pwrite(fd, bytes, 0) == len(bytes)
+	    assert os.pread(fd, len(bytes) + 1, 0) == bytes
+	    os.close(fd)
+	with ThreadPoolExecutor(400) as pool:
+	    list(pool.map(move, range(400)))
+	END
+	[ "$(stat_of '["memory_bytes"]')" -lt $((1 << 20)) ]
+	peak=$(awk '/^VmHWM/ { print int($2 / 1024) }' "/proc/$(daemon_pid)/status")
+	echo "RSS $before MiB, at most $peak MiB"
+	[ $((peak - before)) -lt 100 ]
 }

@@ -145,7 +145,7 @@ storage_reads()
 	[[ $output == *"the nodes of --peers are 0 to 1"* ]]
 	run gpemu-fs --peers "$peers,0.0.0.0:7000" "$src" "$mp"
 	[ "$status" != 0 ]
-	[[ $output == *"need a --peer-key"* ]]
+	[[ $output == *"need the same --peer-key"* ]]
 	head -c 32 /dev/urandom >"$BATS_TEST_TMPDIR/key"
 	chmod 644 "$BATS_TEST_TMPDIR/key"
 	run gpemu-fs --peers "$peers" --peer-key "$BATS_TEST_TMPDIR/key" "$src" "$mp"

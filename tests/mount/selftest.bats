@@ -37,6 +37,7 @@ one_of_five()
 	false
 }
 
+# bats test_tags=alone
 @test "a slow device matches its profile" {
 	cat >"$TMPDIR/slow.yaml" <<-END
 	name: slow
@@ -63,6 +64,7 @@ one_of_five()
 	END
 }
 
+# bats test_tags=alone
 @test "a disk that sorts its queue is tested with a full queue" {
 	cat >"$TMPDIR/disk.yaml" <<-END
 	name: disk
@@ -82,6 +84,7 @@ one_of_five()
 	END
 }
 
+# bats test_tags=alone
 @test "a device faster than the mount is slowed down until the mount can follow" {
 	one_of_five nvme
 	python3 - "$TMPDIR/j.json" <<-'END'

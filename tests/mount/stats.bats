@@ -24,7 +24,7 @@ read_all()
 	gpemu-fs "$src" "$mp"
 	[ "$(ls -A "$mp" | tr '\n' ' ')" = "c0 c1 c2 c3 c4 " ]
 	[ "$(ls "$mp/.gpemu" | tr '\n' ' ')" = \
-		"config control future groups nic stats stats.prom " ]
+		"config control future groups importance nic stats stats.prom " ]
 	python3 -m json.tool "$mp/.gpemu/stats" >/dev/null
 	grep -q '^gpemu_fs_hits 0$' "$mp/.gpemu/stats.prom"
 	grep -q '^cache_policy: lru$' "$mp/.gpemu/config"
@@ -162,7 +162,7 @@ read_all()
 	local policy used
 
 	make_files 40 5000
-	for policy in minio lru arc s3fifo tinylfu sff-online 2q; do
+	for policy in minio lru arc s3fifo tinylfu sff-online 2q shade; do
 		gpemu-fs -p "$policy" -c 100% "$src" "$mp"
 		control=$mp/.gpemu/control
 		tree=$(tree_sum "$mp")

@@ -42,6 +42,7 @@ ready_in_time()
 	return 1
 }
 
+# bats test_tags=alone
 @test "ImageNet-1k: complete within 3 s, in at most 300 MB" {
 	for content in jpeg random; do
 		ready_in_time synth:imagenet,content=$content

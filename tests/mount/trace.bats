@@ -149,7 +149,7 @@ e"
 	head -c 9000000 /dev/urandom >"$src/c0/large"
 	i=0
 	for policy in lru fifo random sff sff_online 2q arc gdsf s3fifo \
-		tinylfu none; do
+		tinylfu shade slru none; do
 		path=reply
 		[ $((i++ % 2)) = 0 ] || path=passthrough
 		gpemu-fs -p $policy -c 35% --seed 3 --hit-path $path \

@@ -191,3 +191,13 @@ transport()
 	[ "$(transport)" = uring ]
 	[ "$(tree_sum "$src")" = "$(tree_sum "$mp")" ]
 }
+
+@test "what is changed over io_uring is as on the file system below" {
+	need_uring
+	mkdir "$BATS_TEST_TMPDIR/dir" "$BATS_TEST_TMPDIR/beside"
+	gpemu-fs --transport uring --writable "$BATS_TEST_TMPDIR/dir" "$src" "$mp"
+	[ "$(stat_of '["transport"]')" = uring ]
+	mkdir "$mp/c0/work"
+	python3 "$BATS_TEST_DIRNAME/churn" "$mp/c0/work" \
+		"$BATS_TEST_TMPDIR/beside" 4 2000
+}

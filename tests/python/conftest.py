@@ -25,6 +25,11 @@ FAST = {"gpu": "v100", "model": "resnet18", "time_scale": 0.001}
 N_FILES = 26
 
 
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "timed: compares times; tests/run runs it alone, at the end")
+
+
 def content(i):
     """Of sample i: no two have the same size, one is empty."""
     i = int(i)
@@ -80,9 +85,9 @@ class Server:
                                 "--json", "-"], capture_output=True)
         return json.loads(found.stdout or "{}").get("processes", [])
 
-    def soon(self, want, key="state"):
+    def soon(self, want, key="state", seconds=20):
         """That key of its jobs, before long."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + seconds
         while [job[key] for job in self.processes()] != want:
             assert time.monotonic() < end, self.processes()
             time.sleep(0.05)

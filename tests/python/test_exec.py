@@ -2,6 +2,8 @@
 """gpemu exec: scripts of PyTorch on an emulated GPU."""
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -71,12 +73,24 @@ def train(python, profile, tmp_path, *words, options=(), scale=0.2):
     return run, json.loads(record.read_text())
 
 
-def test_the_command_names_what_is_wrong(profile):
+def test_the_command_names_what_is_wrong(profile, tmp_path):
     run = gpemu_exec("--gpu", "h1000", "--", "true")
     assert run.returncode == 1 and "nvidia-h100" in run.stderr
     run = gpemu_exec("--gpu", profile, "--model", "tay", "--", "true")
     assert run.returncode == 1 and "known: toy" in run.stderr
+    run = gpemu_exec("--record", "/proc/no/record", "--", "true")
+    assert run.returncode == 1 and "/proc/no/record: No such" in run.stderr
     assert gpemu_exec("--gpu", "v100").returncode == 2
+    if os.getuid() == 0:
+        for option in "--record", "--trace":
+            link = tmp_path / f"link{option}"
+            link.symlink_to(tmp_path / "victim")
+            os.lchown(link, 65534, 65534)
+            run = gpemu_exec(option, link, "--", "true")
+            assert run.returncode == 1 and "another user's link" in run.stderr
+        assert not (tmp_path / "victim").exists()
+    run = gpemu_exec("--trace", "/no/where", "--", "true")
+    assert run.returncode == 1 and "/no/where: No such file" in run.stderr
     assert gpemu_exec("--", "gpemu-no-such-command").returncode == 127
 
 
@@ -85,6 +99,50 @@ def test_a_program_without_torch_is_as_it_was():
     assert (run.returncode, run.stdout) == (0, "as it was\n")
 
 
+def test_what_libraries_look_at(python, profile):
+    code = """
+import importlib.util
+assert importlib.util.find_spec("torch")  # long before the import
+import torch
+assert torch.cuda.is_available()
+torch.cuda.CUDAGraph | None
+a = torch.ones(4, device="cuda")
+b = torch.ones(4, device="cuda")
+assert a.data_ptr() != b.data_ptr() and a[1:].data_ptr() == a.data_ptr() + 4
+assert a.view(2, 2).untyped_storage().data_ptr() == \\
+    a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr()
+"""
+    run = gpemu_exec("--gpu", profile, "--", python, "-c", code)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.timed
+def test_waiting_for_validation_is_not_the_epochs(python, tmp_path):
+    code = """
+import time, torch
+from torch.utils.data import DataLoader
+class Slow(list):
+    def __getitem__(self, i):
+        time.sleep(.1)
+        return super().__getitem__(i)
+some = [torch.ones(4)] * 5
+model = torch.nn.Linear(4, 2).cuda()
+optimizer = torch.optim.SGD(model.parameters())
+for x in DataLoader(some):
+    model(x.cuda()).sum().backward()
+    optimizer.step()
+with torch.no_grad():
+    for x in DataLoader(Slow(some)):
+        model(x.cuda())
+"""
+    record = tmp_path / "record.json"
+    run = gpemu_exec("--gpu", "v100", "--estimate", "--record", record, "--",
+                     python, "-c", code)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(record.read_text())["epochs"][0]["loader_wait_s"] < .4
+
+
+@pytest.mark.timed
 def test_a_script_takes_the_times_of_its_model(python, profile, tmp_path):
     run, record = train(python, profile, tmp_path)
     assert "correct 0.0" in run.stdout and "of the device are zeros" in \
@@ -101,6 +159,34 @@ def test_a_script_takes_the_times_of_its_model(python, profile, tmp_path):
         12 * 16 * (602112 + 8)
     assert record["pinned"]["most_bytes"] > 0 or record["pinned"]["refused"]
     assert "used 314572800 bytes" in run.stderr
+
+
+@pytest.mark.timed
+def test_the_host_is_slower_than_the_gpu(python, profile, tmp_path):
+    profile.write_text(profile.read_text().replace(
+        "last_batch", "host_ms: 150\n    warmup_ms: [500, 40]\n    last_batch"))
+    _, record = train(python, profile, tmp_path, scale=1)
+    first, second = record["epochs"]
+    # steps of 100 ms that take 150 to launch; the last ends with its launch
+    assert .3 <= second["host_s"] < .5  # and what gpemu exec takes itself
+    assert second["seconds"] >= 6 * .15
+    # the model's first run on tensors without data takes CPU time, too
+    assert .75 <= first["host_s"] < 1.5  # the warm-up hides a launch
+    assert first["step_ms"] == second["step_ms"] == [100] * 6
+
+
+def test_the_timeline(python, profile, tmp_path):
+    file = tmp_path / "trace.json"
+    train(python, profile, tmp_path, options=["--trace", file])
+    events = [e for e in json.loads(file.read_text()) if e.get("ph") == "X"]
+    of = {name: [e for e in events if e["name"] == name]
+          for name in ("forward", "backward", "optimizer", "copy")}
+    assert [len(of[n]) for n in ("forward", "backward", "optimizer")] == [12] * 3
+    assert len(of["copy"]) >= 24
+    for name, us in ("forward", 30e3), ("backward", 60e3), ("optimizer", 10e3):
+        assert {round(e["dur"]) for e in of[name]} == {us}
+    ends = [e["ts"] + e["dur"] for e in events if e["tid"] == of["forward"][0]["tid"]]
+    assert ends == sorted(ends)
 
 
 def test_a_larger_batch_does_not_fit(python, profile, tmp_path):
@@ -128,6 +214,8 @@ def test_an_unknown_model(python, profile, tmp_path):
 def test_mixed_precision_is_another_table(python, profile, tmp_path):
     run = gpemu_exec("--gpu", profile, "--", python, SCRIPT, "--amp")
     assert run.returncode == 1 and "not measured in fp16" in run.stderr
+    run = gpemu_exec("--gpu", profile, "--", python, SCRIPT, "--amp-inside")
+    assert run.returncode == 1 and "not measured in fp16" in run.stderr
     train(python, profile, tmp_path, "--amp", options=["--precision", "fp32"])
 
 
@@ -138,3 +226,97 @@ def test_optimisers_and_checkpoints(python, profile, tmp_path, name):
           file, "--workers", 0)
     # weights, and two moments of each parameter
     assert file.stat().st_size > 3 * 4 * parameters(8, 10)
+
+
+def test_odd_scripts(python, profile):
+    """What works with CUDA works, and what is an error there is one."""
+    run = gpemu_exec("--gpu", profile, "--model", "toy", "--extrapolate",
+                     "--precision", "fp32", "--", python,
+                     SCRIPT.parent / "odd.py")
+    assert run.returncode == 0, run.stdout + run.stderr
+    for note in ("CUDA graphs are not emulated", "TorchScript is not emulated",
+                 "the closure of LBFGS runs once", "no optimiser of torch.optim",
+                 "has backward hooks, which are not called"):
+        assert note in run.stdout + run.stderr
+
+
+def ranks(python, profile, tmp_path, slow_ms):
+    """The records of both, of training with DistributedDataParallel."""
+    record = tmp_path / f"ddp-{slow_ms}.json"
+    run = gpemu_exec("--gpu", profile, "--gpus", 2, "--record", record, "--trace",
+                     tmp_path / "trace.json", "--",
+                     python, "-m", "torch.distributed.run", "--standalone",
+                     "--nproc-per-node", 2, SCRIPT.parent / "ddp.py",
+                     env=dict(os.environ, SLOW_MS=str(slow_ms)))
+    assert run.returncode == 0, run.stderr
+    assert "gloo instead of nccl" in run.stderr
+    for more in "", ".rank1":
+        assert json.loads((tmp_path / f"trace.json{more}").read_text())
+    return [json.loads(Path(f"{record}{more}").read_text())["epochs"]
+            for more in ("", ".rank1")]
+
+
+@pytest.mark.timed
+def test_the_ranks_wait_for_the_slowest(python, profile, tmp_path):
+    # the gradients of this model are a few kB: less than 1 ms of the link
+    for epochs in ranks(python, profile, tmp_path, 0):
+        assert [e["steps"] for e in epochs] == [6, 6]
+        assert epochs[1]["step_ms"] == [100] * 6
+    first, second = ranks(python, profile, tmp_path, 12)
+    # rank 1 loads 16 samples of 12 ms for each step of 100 ms
+    assert second[1]["data_wait_s"] > .3
+    assert first[1]["allreduce_s"] > .3 > second[1]["allreduce_s"]
+    assert first[1]["seconds"] == pytest.approx(second[1]["seconds"], rel=.1)
+
+
+def test_ranks_of_a_gpu_that_is_not_there(python, profile):
+    run = gpemu_exec("--gpu", profile, "--", python, "-m",
+                     "torch.distributed.run", "--standalone", "--nproc-per-node",
+                     2, SCRIPT.parent / "ddp.py")
+    assert run.returncode == 1 and "invalid device ordinal: cuda:1" in run.stderr
+    run = gpemu_exec("--gpu", profile, "--node", "no-such-node", "--", "true")
+    assert run.returncode == 1 and "dgx-1v" in run.stderr
+
+
+def sharded(python, profile, tmp_path, how):
+    record = tmp_path / f"{how}.json"
+    run = gpemu_exec("--gpu", profile, "--gpus", 2, "--record", record,
+                     "--time-scale", 0.2, "--",
+                     python, "-m", "torch.distributed.run", "--standalone",
+                     "--nproc-per-node", 2, SCRIPT.parent / "fsdp.py", how,
+                     env=dict(os.environ, CHECKPOINT=str(tmp_path / "saved")))
+    return run, record
+
+
+@pytest.mark.parametrize("how", ["fsdp1", "fully_shard"])
+def test_parameters_are_sharded(python, profile, tmp_path, how):
+    run, record = sharded(python, profile, tmp_path, how)
+    assert run.returncode == 0, run.stderr
+    for more in "", ".rank1":
+        (epoch,) = json.loads(Path(f"{record}{more}").read_text())["epochs"]
+        assert epoch["step_ms"] == [100] * 4
+        assert epoch["allreduce_s"] > 0
+    assert (tmp_path / "saved").stat().st_size > 4 * parameters(8, 10)
+
+
+def test_what_of_fsdp_is_an_error(python, profile, tmp_path):
+    run, _ = sharded(python, profile, tmp_path, "offload")
+    assert run.returncode == 1
+    assert re.search("/fsdp.py:[0-9]+: cpu_offload of FSDP is not emulated",
+                     run.stderr)
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+def test_ranks_of_multiprocessing(python, profile, tmp_path, how):
+    record = tmp_path / "record"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    run = gpemu_exec("--gpu", profile, "--gpus", 2, "--model", "toy",
+                     "--precision", "fp32", "--time-scale", .2, "--record", record,
+                     "--", python, SCRIPT.parent / "forked.py", how,
+                     env=dict(os.environ, PORT=str(port)))
+    assert run.returncode == 0, run.stderr
+    for more in "", ".rank1":
+        (epoch,) = json.loads(Path(f"{record}{more}").read_text())["epochs"]
+        assert epoch["step_ms"] == [100] * 3

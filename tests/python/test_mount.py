@@ -90,6 +90,24 @@ def test_errors_are_those_of_gpemu_fs(files, tmp_path, monkeypatch):
     assert not os.listdir(tmp_path)  # no mountpoint is left
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
+def test_another_user_does_not_say_that_it_is_ready(files, tmp_path,
+                                                    monkeypatch):
+    program = tmp_path / "gpemu-fs"
+    program.write_text(f"""#!{sys.executable}
+import os, socket, sys
+os.setuid(65534)
+to = "\\0" + os.environ["NOTIFY_SOCKET"][1:]
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+    s.sendto(b"READY=1", to)
+sys.exit("nothing is mounted")
+""")
+    program.chmod(0o755)
+    monkeypatch.setattr("gpemu._mount.program", lambda name: str(program))
+    with pytest.raises(gpemu.Error, match="nothing is mounted"):
+        gpemu.mount(files)
+
+
 def test_the_end_of_the_program_unmounts(files):
     program = "import gpemu, sys; m = gpemu.mount(sys.argv[1]); print(m)"
     out = subprocess.run([sys.executable, "-B", "-c", program, files],

@@ -18,7 +18,8 @@ OWN = {"help", "usage", "version", "list", "dump_config"}
 WITHOUT = {
     "train": OWN | {"data", "gpu", "json", "verbose", "progress", "mpi",
                     "nodes", "simulate", "fs", "fs_config", "caches",
-                    "shared_storage", "control", "turns"},
+                    "shared_storage", "approximate", "mtbf", "restart",
+                    "control", "turns"},
     "fs": OWN | {"foreground", "selftest"},
     "run": OWN | {"output", "json", "dry_run", "epochs", "find_max_gpus",
                   "metric"},

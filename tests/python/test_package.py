@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The package itself, its examples and its page."""
+import ctypes.util
 import difflib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -58,6 +60,34 @@ def test_another_build_is_found_by_its_library(tmp_path):
          "from gpemu._library import program; print(program('fs'))"],
         env=environment, check=True, capture_output=True, text=True).stdout
     assert out.strip() == str(BUILD / "gpemu-fs")
+
+
+def test_pip_fails_at_once_without_a_build(tmp_path):
+    """What pip runs: setup.py, of a copy of the tree."""
+    pytest.importorskip("setuptools")
+    if ctypes.util.find_library("gpemu"):
+        pytest.skip("libgpemu is installed in the system")
+    folder = tmp_path / "python"
+    shutil.copytree(ROOT / "python", folder,
+                    ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    environment = dict(os.environ)
+    environment.pop("GPEMU_LIBRARY", None)
+
+    def build():
+        return subprocess.run(
+            [sys.executable, "-B", "setup.py", "-q", "build_py"], cwd=folder,
+            env=environment, capture_output=True, text=True)
+
+    done = build()
+    assert done.returncode == 1
+    assert "libgpemu is not built" in done.stderr
+    assert "meson setup build" in done.stderr
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/libgpemu.so").touch()
+    done = build()
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path / "build") in (
+        folder / "build/lib/gpemu/_build.py").read_text()
 
 
 def test_everything_public_is_documented():

@@ -111,6 +111,8 @@ def test_errors(folder, tmp_path, monkeypatch):
                   {"fs.storag": "hdd"}, output=tmp_path / "out")
     with pytest.raises(gpemu.Error, match="nonexistent.yaml"):
         gpemu.run("/nonexistent.yaml")
+    with pytest.raises(FileNotFoundError):
+        gpemu.run("/nonexistent.yaml")
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="python3-pandas"):
         gpemu.results(folder)

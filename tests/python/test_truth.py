@@ -25,6 +25,7 @@ BUSY = 0.15  # of a CPU, as in tests/bench/truth
 STEADY = 0.03
 
 
+@pytest.mark.timed
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="model and loader: two CPUs")
 @pytest.mark.skipif(
     "GPEMU_SANITIZED" in os.environ, reason="a sanitizer changes the times"
@@ -32,30 +33,50 @@ STEADY = 0.03
 def test_epochs_on_the_cpu_take_as_long_emulated(tmp_path):
     pytest.importorskip("torch")
     pytest.importorskip("torchvision")
-    missed, undecided = [], []
+    cases = []
     # as tests/bench/simulate: the nearest of some tries
-    for attempt in range(3):
-        case = gpu_bound(tmp_path / f"record{attempt}.json")
-        real, emulated = (statistics.mean(case[k]) for k in ("real", "emulated"))
-        if case["others_busy"] > BUSY:
-            undecided.append(f"others used {case['others_busy']:.0%} of a CPU")
-        elif max(case["real"]) > (1 + STEADY) * min(case["real"]):
-            undecided.append("the real epochs took {:.3g} and {:.3g} s".format(*case["real"]))
-        elif abs(emulated / real - 1) < 0.05:
+    for attempt in range(4):
+        cases.append(gpu_bound(tmp_path / str(attempt)))
+        if not why_undecided(cases[-1]) and abs(error(cases[-1])) < 0.05:
             return
+        # tests/run: who is disturbed twice will be again; --all tries on
+        if os.environ.get("GPEMU_QUICK") and \
+                len([c for c in cases if why_undecided(c)]) == 2:
+            break
+    # a try is judged whose profile the next one measures again: the machine's speed
+    # may change between a profile and its epochs
+    undecided, missed = [], []
+    for case, after in zip(cases, cases[1:]):
+        why = why_undecided(case)
+        if abs(after["step_ms"] / case["step_ms"] - 1) > STEADY:
+            why = f"a step took {case['step_ms']:.3g} and {after['step_ms']:.3g} ms"
+        if why:
+            undecided.append(why)
         else:
-            missed.append(emulated / real - 1)
-    # the speed may also change between the profile and the epochs: a defect is off
-    # in each try, and to the same side
+            missed.append(error(case))
+    # a defect is off in each try, and to the same side
     if len(missed) > 1 and (min(missed) > 0 or max(missed) < 0):
         pytest.fail(f"off by {missed}")
     pytest.skip("undecided: " + "; ".join(undecided + [f"off by {missed}"]))
 
 
-def gpu_bound(record):
+def error(case):
+    return statistics.mean(case["emulated"]) / statistics.mean(case["real"]) - 1
+
+
+def why_undecided(case):
+    if case["others_busy"] > BUSY:
+        return f"others used {case['others_busy']:.0%} of a CPU"
+    if max(case["real"]) > (1 + STEADY) * min(case["real"]):
+        return "the real epochs took {:.3g} and {:.3g} s".format(*case["real"])
+
+
+def gpu_bound(work):
+    record = work / "record.json"
+    work.mkdir()
     run = subprocess.run(
         [sys.executable, ROOT / "tests" / "bench" / "truth", "--device", "cpu",
-         "--cases", "gpu-bound", "--seconds", "0.3", "-o", record],
+         "--cases", "gpu-bound", "--seconds", "0.3", "--work", work, "-o", record],
         env=dict(os.environ, GPEMU_BUILD=str(BUILD), GPEMU_PYTHON=sys.executable),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )
@@ -63,7 +84,9 @@ def gpu_bound(record):
     (case,) = json.loads(record.read_text())["cases"]
     assert case["case"] == "gpu-bound" and case["unit"] == "s"
     assert len(case["real"]) == len(case["emulated"]) == 2
-    return case
+    (model,) = json.loads((work / "fp32.json").read_text())["models"].values()
+    (step_ms,) = (row[1] + row[2] for row in model["rows"] if row[0] == 16)
+    return case | {"step_ms": step_ms}
 
 
 def reads(per_s, p50, p99):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Checkpoints as files: whole, damaged, pruned; and the visited samples. */
+#include "loader/options/train_table.h"
 #include "tests/unit/test.h"
 
 #include <errno.h>
@@ -64,6 +65,7 @@ static struct checkpoint *new_checkpoint(const struct fixture *f, bool async,
 				       .dirfd = f->dirfd,
 				       .async = async,
 				       .state_bytes = STATE,
+				       .scale = 1,
 				       .visited_bytes = VISITED,
 				       .keep = keep,
 				       .tick = f->tick,
@@ -98,7 +100,7 @@ static int read_back(const struct fixture *f, uint64_t step,
 	char name[CHECKPOINT_NAME];
 
 	checkpoint_name(step, name);
-	return checkpoint_read(f->dirfd, name, &head, p, visited);
+	return checkpoint_read(f->dirfd, name, 1, &head, p, visited);
 }
 
 static void what_was_saved_is_read(void **state)
@@ -433,9 +435,20 @@ static void a_point_where_no_run_stands_is_damage(void **state)
 	assert_int_equal(save_and_resume(f, UINT64_MAX >> 1, 0), -EPROTO);
 }
 
+static void a_piece_is_as_large_to_storage_whatever_the_scale(void **state)
+{
+	(void)state;
+	assert_int_equal(checkpoint_piece(1), CHECKPOINT_PIECE);
+	assert_int_equal(checkpoint_piece(.5), CHECKPOINT_PIECE / 2);
+	assert_int_equal(checkpoint_piece(.01), 64 << 10);
+	assert_int_equal(checkpoint_piece(.0001), CHECKPOINT_BLOCK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_piece_is_as_large_to_storage_whatever_the_scale),
 		cmocka_unit_test_setup_teardown(what_was_saved_is_read, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_is_damaged_is_not_used,

@@ -315,6 +315,31 @@ static void alone_a_read_takes_the_slower_of_channel_and_link(void **state)
 	rig_free(&r);
 }
 
+/* In pieces a read takes as long as in one, and is one request. */
+static void a_read_that_goes_on_takes_its_bytes(void **state)
+{
+	static const char *const profiles[] = {
+		PROFILE(", mb_per_s: 100", ", mb_per_s: 1000", ", per_s: 10",
+			", latency: {kind: const, value: 30ms}"),
+		PROFILE(", count: 1, mb_per_s: 100", "", "",
+			", occupancy: {kind: const, value: 30ms}"),
+		PROFILE("", ", mb_per_s: 100", "",
+			", latency: {kind: const, value: 30ms}"),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
+		struct rig r = rig_new(profiles[i], 1);
+		uint64_t at = read_at(&r, 100000, 0);
+
+		assert_within((double)at, 31e6, 0.1);
+		for (uint64_t n = 1; n < 10; n++)
+			at = device_go_on(r.device, n * 100000, 100000, at);
+		assert_int_equal(at, 40 * NS_PER_MS);
+		rig_free(&r);
+	}
+}
+
 static void striped_reads_use_all_channels(void **state)
 {
 	struct rig r = rig_new(PROFILE(", count: 4, mb_per_s: 100, stripe: 64K",
@@ -837,6 +862,7 @@ int main(void)
 		cmocka_unit_test(
 			alone_a_read_takes_the_slower_of_channel_and_link),
 		cmocka_unit_test(striped_reads_use_all_channels),
+		cmocka_unit_test(a_read_that_goes_on_takes_its_bytes),
 		cmocka_unit_test(distributions_have_their_means),
 		cmocka_unit_test(hdd_reads_as_fast_as_measured),
 		cmocka_unit_test(reads_in_the_order_of_their_places_seek_less),

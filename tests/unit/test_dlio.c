@@ -259,8 +259,8 @@ static void faults_have_a_position(void **state)
 	refused("workflow: {train: maybe}\ndataset: {}\n",
 		"x:1:19: train: 'maybe' is not true or false");
 	refused("workflow: {train: False}\ndataset: {}\n",
-		"x:1:19: workflow.train: it is off, and generating data or "
-		"writing checkpoints alone is no training; for checkpoints see "
+		"x:1:19: workflow.train: it is off: only training can "
+		"be imported; for checkpoints see "
 		"workloads/mlperf-checkpoint.yaml");
 	refused("a: 1\n",
 		"x:1:1: not a workload of DLIO: 'dataset' is missing");

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/spec/run_expr_private.h"
+#include "runner/spec/run_expr.h"
 
 /* a = 2, b = 5, list[x=*] = 3, 1, 8; gone has no value. */
 static int value(void *ctx, const struct expr_ref *ref, size_t i, double *ret)

@@ -89,6 +89,37 @@ static void keys_are_joined(void **state)
 	workload_free(&w);
 }
 
+static void values_are_seen_from_their_file(void **state)
+{
+	char *here = realpath(".", NULL), text[4200];
+	struct workload w;
+	struct cell c;
+
+	(void)state;
+	mkdir("sub", 0700);
+	write_file("sub/base.yaml",
+		   "question: ./Why?\n"
+		   "dataset: {dir: ./clips}\n"
+		   "base: {fs: {storage: ./s.yaml}, train: {model: r}}\n"
+		   "axes: {train.gpu: [v100, ./g.yaml, .x/./y]}\n");
+	write_file("w.yaml", "extends: ./sub/base.yaml\nname: own\n"
+			     "base: {train: {prep_profile: ./p.yaml}}\n");
+	load("w.yaml", NULL, &w);
+	assert_int_equal(workload_configure(&w, 1, &c), 0);
+	snprintf(text, sizeof(text), "{\"storage\":\"%s/sub/s.yaml\"}", here);
+	assert_json(c.mounts[0].fs, text);
+	snprintf(text, sizeof(text),
+		 "{\"model\":\"r\",\"prep_profile\":\"%s/p.yaml\","
+		 "\"gpu\":\"%s/sub/g.yaml\"}",
+		 here, here);
+	assert_json(c.jobs[0].train, text);
+	assert_json(c.mounts[0].dataset, "{\"dir\":\"./sub/./clips\"}");
+	assert_string_equal(w.axes[0].points[2].label, ".x/./y");
+	cell_free(&c);
+	workload_free(&w);
+	free(here);
+}
+
 static void a_dataset_is_replaced(void **state)
 {
 	struct workload w;
@@ -202,9 +233,9 @@ static void wrong_overrides_say_where(void **state)
 		{ "repetitions=", "repetitions=:1:1: not KEY=VALUE" },
 		{ "=1", "=1:1:1: not KEY=VALUE" },
 		{ "fs.=1", "fs.=1:1:1: not KEY=VALUE" },
-		{ "repetitions.x=1",
-		  "repetitions.x=1:1:1: 'repetitions' is no mapping: give it "
-		  "as a whole" },
+		{ "repetitions.x=1", "repetitions.x=1:1:1: 'repetitions' is "
+				     "not a mapping: give it "
+				     "as a whole" },
 		{ "fs.group=3",
 		  "fs.group=3:1:1: axis 'fs.group' sets this in every cell: "
 		  "override axes.fs.group" },
@@ -237,6 +268,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_are_joined),
+		cmocka_unit_test(values_are_seen_from_their_file),
 		cmocka_unit_test(a_dataset_is_replaced),
 		cmocka_unit_test(errors_name_the_file),
 		cmocka_unit_test(overrides_set_keys),

@@ -48,8 +48,10 @@ static void rules_are_read(void **state)
 	fault_rule_fini(&r);
 	r = parse_one("op=metadata,path=a\\,b\\;c,stuck,for=2s,after=3,"
 		      "first=5,count=7");
-	assert_int_equal(r.ops, 1 << STORAGE_OPEN | 1 << STORAGE_LOOKUP |
-					1 << STORAGE_READDIR);
+	assert_int_equal(r.ops,
+			 1 << STORAGE_OPEN | 1 << STORAGE_LOOKUP |
+				 1 << STORAGE_READDIR | 1 << STORAGE_CREATE |
+				 1 << STORAGE_REMOVE | 1 << STORAGE_RENAME);
 	assert_true(r.stuck);
 	assert_int_equal(r.delay_ns, 2 * NS_PER_S);
 	assert_int_equal(r.after, 3);
@@ -58,7 +60,7 @@ static void rules_are_read(void **state)
 	assert_true(fault_glob(r.path, "a,b;c"));
 	fault_rule_fini(&r);
 	r = parse_one("errno=ESTALE");
-	assert_int_equal(r.ops, (1 << STORAGE_N_READING) - 1);
+	assert_int_equal(r.ops, (1 << STORAGE_N_OPS) - 1);
 	fault_rule_fini(&r);
 }
 
@@ -87,8 +89,9 @@ static void bad_rules_name_the_column_and_the_words(void **state)
 	} bad[] = {
 		{ "", "column 1:", "known: op path after" },
 		{ "op=read", "column 1:", "errno=, delay= or stuck" },
-		{ "op=reed,errno=EIO",
-		  "column 4:", "known: open lookup readdir read metadata any" },
+		{ "op=reed,errno=EIO", "column 4:",
+		  "known: open lookup readdir read write sync create remove "
+		  "rename metadata any" },
 		{ "op=read,pth=x,errno=EIO", "column 9:", "known: op path" },
 		{ "op=read, pth=x,errno=EIO", "column 10:", "'pth'" },
 		{ "errno=EIEIO", "column 7:", "known: EIO ENOENT ESTALE" },

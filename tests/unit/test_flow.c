@@ -10,10 +10,11 @@
 
 enum { BATCH = 4, SUPERBATCH = 2, N_WINDOWS = 3, N = 37 };
 
+static uint64_t size[N];
+
 /* As `like`, plus the fields common to all. */
 static struct flow *new_flow_like(struct tick *tick, struct flow_config like)
 {
-	static uint64_t size[N];
 	static struct dataset data = { .size = size, .n = N };
 	struct err err = { 0 };
 	struct flow *f;
@@ -93,6 +94,25 @@ static void no_more_than_the_windows_are_on_their_way(void **state)
 		drain(f, BATCH);
 	}
 	assert_int_equal(out, N);
+	flow_free(f);
+	tick_free(tick);
+}
+
+/* A weighted order may draw a sample more than once. */
+static void sizes_that_overflow_are_too_much_memory(void **state)
+{
+	struct tick *tick = tick_new(1, 0);
+	struct flow *f = new_flow(tick);
+	uint32_t order[N] = { 0 }, pos, end;
+	struct err err = { 0 };
+	struct window *w;
+
+	(void)state;
+	size[0] = INT64_MAX; /* and a byte: 2^63, twice */
+	flow_begin(f, 0, order, 2);
+	assert_int_equal(flow_lease(f, BATCH, false, &w, &pos, &end),
+			 -ECANCELED);
+	assert_int_equal(flow_error(f, &err), -ENOMEM);
 	flow_free(f);
 	tick_free(tick);
 }
@@ -254,6 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_than_the_windows_are_on_their_way),
+		cmocka_unit_test(sizes_that_overflow_are_too_much_memory),
 		cmocka_unit_test(pieces_do_not_share_a_window),
 		cmocka_unit_test(a_batch_waits_for_those_before_it),
 		cmocka_unit_test(batches_may_leave_as_they_become_complete),

@@ -300,13 +300,28 @@ static void the_optimiser_follows_the_last_bucket(void **state)
 	assert_int_equal(s[0].optimizer_ns, 7 * NS_PER_MS);
 	assert_int_equal(s[1].optimizer_ns, 0);
 	assert_int_equal(s[1].barrier_wait_ns, 7 * NS_PER_MS);
-	assert_int_equal(gpus_pace(&c, &part, &part), 69 * NS_PER_MS);
 	/* inference: the model is copied out, and nothing is copied back */
 	c.inference = true;
-	part.backward_ns = part.optimizer_ns = 0;
-	assert_int_equal(gpus_pace(&c, &part, &part), 23 * NS_PER_MS);
-	c.parallel = GPUS_DDP;
-	assert_int_equal(gpus_pace(&c, &part, &part), 10 * NS_PER_MS);
+	for (int i = 0; i < 2; i++)
+		parts[i].backward_ns = parts[i].optimizer_ns = 0;
+	gpus_init(&g, &c, 0);
+	gpus_copy(&g, 0, 0, &part, &s[0]);
+	assert_int_equal(gpus_step(&g, 2, parts, s), 23 * NS_PER_MS);
+}
+
+static struct gpus_part part_of(const struct gpu_profile *p,
+				const struct gpu_model *m, uint32_t n,
+				uint64_t bytes, bool pinned)
+{
+	struct gpus_part part = gpus_compute_of(p, m, n, bytes);
+	struct gpus_part copy;
+
+	if (n == 0)
+		return part;
+	copy = gpus_copy_of(p, m, bytes, pinned);
+	part.copy_ns = copy.copy_ns;
+	part.copy_bytes = copy.copy_bytes;
+	return part;
 }
 
 /* The backward time of a row contains its optimiser; a part of a step does
@@ -319,13 +334,13 @@ static void a_part_tells_the_optimiser_apart(void **state)
 	};
 	struct gpu_model m = { .rows = { rows, 2 } };
 	struct gpu_profile p = { .sample_bytes = 1 };
-	struct gpus_part part = gpus_part_of(&p, &m, 2, 2, true);
+	struct gpus_part part = part_of(&p, &m, 2, 2, true);
 
 	(void)state;
 	assert_int_equal(part.backward_ns, 18 * NS_PER_MS);
 	assert_int_equal(part.optimizer_ns, 7 * NS_PER_MS);
 	rows[1].optimizer_ms = 0; /* not for all rows: unknown */
-	part = gpus_part_of(&p, &m, 2, 2, true);
+	part = part_of(&p, &m, 2, 2, true);
 	assert_int_equal(part.backward_ns, 25 * NS_PER_MS);
 	assert_int_equal(part.optimizer_ns, 0);
 }
@@ -500,26 +515,26 @@ static void a_part_costs_what_its_bytes_do(void **state)
 	struct gpu_model plain = { .rows = own.rows };
 	struct gpu_profile p = { .sample_bytes = 1000,
 				 .pinned = { .per_sample_ms = 1 } };
-	struct gpus_part part = gpus_part_of(&p, &plain, 4, 4000, true);
+	struct gpus_part part = part_of(&p, &plain, 4, 4000, true);
 
 	(void)state;
 	assert_int_equal(part.copy_bytes, 4000);
 	assert_int_equal(part.copy_ns, 4 * NS_PER_MS);
 	assert_int_equal(part.backward_ns, 8 * NS_PER_MS);
 	/* the same samples in bytes instead of floats */
-	part = gpus_part_of(&p, &plain, 4, 1000, true);
+	part = part_of(&p, &plain, 4, 1000, true);
 	assert_int_equal(part.copy_bytes, 1000);
 	assert_int_equal(part.part_bytes, 1000);
 	assert_int_equal(part.copy_ns, NS_PER_MS);
 	assert_int_equal(part.backward_ns, 8 * NS_PER_MS);
-	part = gpus_part_of(&p, &own, 4, 8000, true);
+	part = part_of(&p, &own, 4, 8000, true);
 	assert_int_equal(part.copy_ns, 8 * NS_PER_MS);
 	/* its row is for 2,000 bytes */
-	part = gpus_part_of(&p, &own, 4, 8000, false);
+	part = part_of(&p, &own, 4, 8000, false);
 	assert_int_equal(part.copy_ns, 12 * NS_PER_MS);
-	part = gpus_part_of(&p, &own, 4, 2000, false);
+	part = part_of(&p, &own, 4, 2000, false);
 	assert_int_equal(part.copy_ns, 3 * NS_PER_MS);
-	assert_int_equal(gpus_part_of(&p, &own, 0, 0, true).copy_ns, 0);
+	assert_int_equal(part_of(&p, &own, 0, 0, true).copy_ns, 0);
 }
 
 int main(void)

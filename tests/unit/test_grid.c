@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The points of a workload: ranges, excluded combinations, samples. */
+/* The points of a workload: ranges, excluded combinations. */
 #include "tests/unit/test.h"
 
 #include <errno.h>
@@ -82,107 +82,6 @@ static void combinations_are_excluded(void **state)
 	workload_free(&w);
 }
 
-/* Each point differs from all others, and none is excluded. */
-static void assert_sound(const struct workload *w)
-{
-	size_t n = w->n_axes;
-
-	for (size_t i = 1; i < w->n_points; i++)
-		assert_true(workload_compare_rows(workload_row(w, i - 1),
-						  workload_row(w, i), &n) < 0);
-	for (size_t i = 0; w->excludes.n && i < w->n_points; i++)
-		assert_false(workload_matches(
-			w, i, *(struct conf_node **)w->excludes.items));
-}
-
-/* Between `least` and `most` points have each value of an axis. */
-static void assert_spread(const struct workload *w, size_t axis, size_t least,
-			  size_t most)
-{
-	for (size_t v = 0; v < w->axes[axis].n_points; v++) {
-		size_t n = 0;
-
-		for (size_t i = 0; i < w->n_points; i++)
-			n += workload_row(w, i)[axis] == v;
-		assert_in_range(n, least, most);
-	}
-}
-
-#define SAMPLED                                        \
-	"axes:\n"                                      \
-	"  fs.c: {from: 5%%, to: 85%%}\n"              \
-	"  fs.b: {from: 1K, to: 1024K, log: true}\n"   \
-	"  train.workers: {from: 1, to: 4}\n"          \
-	"  fs.p: [lru, minio, fifo]\n"                 \
-	"exclude: [{fs.p: lru, train.workers: [1]}]\n" \
-	"sample: {kind: %s, points: %d, seed: %d}\n"
-
-static void load_sampled(struct workload *w, const char *kind, int points,
-			 int seed)
-{
-	char yaml[600];
-
-	snprintf(yaml, sizeof(yaml), SAMPLED, kind, points, seed);
-	load(w, yaml);
-}
-
-static void a_hypercube_covers_each_axis_evenly(void **state)
-{
-	struct workload w;
-	double v;
-
-	(void)state;
-	load_sampled(&w, "lhs", 16, 7);
-	assert_int_equal(w.n_points, 16);
-	assert_sound(&w);
-	/* of a range, one value in each of 16 equal parts, each used once */
-	assert_int_equal(w.axes[0].n_points, 16);
-	for (size_t i = 0; i < 16; i++) {
-		assert_int_equal(workload_number(w.axes[0].points[i].label, &v),
-				 0);
-		assert_in_range((size_t)((v - .05) / .8 * 16 + .01), i, i);
-		workload_number(w.axes[1].points[i].label, &v);
-		assert_in_range(v, 1024 << (10 * i / 16), 1024 * 1024);
-	}
-	assert_spread(&w, 0, 1, 1);
-	assert_spread(&w, 1, 1, 1);
-	assert_int_equal(w.axes[2].n_points, 4);
-	assert_spread(&w, 2, 4, 4);
-	assert_spread(&w, 3, 5, 6);
-	workload_free(&w);
-}
-
-static void a_sample_follows_from_its_seed(void **state)
-{
-	struct workload a, b, c;
-	size_t n;
-
-	(void)state;
-	load_sampled(&a, "random", 12, 7);
-	load_sampled(&b, "random", 12, 7);
-	load_sampled(&c, "random", 12, 8);
-	assert_int_equal(a.n_points, 12);
-	assert_sound(&a);
-	assert_spread(&a, 0, 1, 1);
-	n = a.n_points * a.n_axes * sizeof(*a.points);
-	assert_memory_equal(a.points, b.points, n);
-	assert_string_equal(a.axes[0].points[0].label,
-			    b.axes[0].points[0].label);
-	assert_true(
-		memcmp(a.points, c.points, n) ||
-		strcmp(a.axes[0].points[0].label, c.axes[0].points[0].label));
-	workload_free(&a);
-	workload_free(&b);
-	workload_free(&c);
-	/* all that there is, and no more */
-	load(&a, "axes: {fs.a: [1, 2, 3], fs.b: [1, 2, 3, 4]}\n"
-		 "exclude: [{fs.a: 1, fs.b: 1}]\n"
-		 "sample: {kind: random, points: 11}\n");
-	assert_int_equal(a.n_points, 11);
-	assert_sound(&a);
-	workload_free(&a);
-}
-
 static void errors_say_where(void **state)
 {
 	static const struct {
@@ -191,8 +90,7 @@ static void errors_say_where(void **state)
 		{ "axes: {fs.a: {from: 1}}\n",
 		  "w.yaml:4:14: a range has from and to" },
 		{ "axes: {fs.a: {from: 1, to: 2}}\n",
-		  "w.yaml:4:14: a range needs step or count, or the workload a "
-		  "sample" },
+		  "w.yaml:4:14: a range needs step or count" },
 		{ "axes: {fs.a: {from: 1, to: 2, steps: 2}}\n",
 		  "w.yaml:4:31: steps: a range has from, to, step, count and "
 		  "log" },
@@ -215,8 +113,8 @@ static void errors_say_where(void **state)
 		{ "axes: {n: {from: 1, to: 2, step: 1}}\n",
 		  "w.yaml:4:8: n: a key is dataset, or starts with fs. train. "
 		  "dataset. gpud. "
-		  "prepd. exec. or env., optionally after the name of a mount "
-		  "or job" },
+		  "prepd. s3. exec. or env., optionally after the name of a "
+		  "mount or job" },
 		{ "axes: {fs.a: [1]}\nexclude: {fs.a: 1}\n",
 		  "w.yaml:5:10: exclude must be a sequence" },
 		{ "axes: {fs.a: [1]}\nexclude: [{fs.b: 1}]\n",
@@ -227,17 +125,6 @@ static void errors_say_where(void **state)
 		  "w.yaml:5:11: this excludes all points" },
 		{ "axes: {fs.a: [1]}\nexclude: [{fs.a: 1}]\n",
 		  "w.yaml:5:10: all points are excluded" },
-		{ "sample: {points: 3}\n", "w.yaml:4:9: a sample needs axes" },
-		{ "sample: {kind: lhs}\n", "w.yaml:4:9: 'points' is missing" },
-		{ "axes: {fs.a: [1]}\nsample: {kind: best, points: 3}\n",
-		  "w.yaml:5:16: unknown sample 'best' (known: lhs random)" },
-		{ "axes: {fs.a: [1, 2]}\nsample: {kind: random, points: 3}\n",
-		  "w.yaml:5:9: found no sample of 3 different points that are "
-		  "not excluded" },
-		{ "axes: {fs.a: [1, 2]}\nsample: {points: 3}\n",
-		  "w.yaml:5:9: found no Latin hypercube of 3 different points "
-		  "that are not excluded: take fewer points, or kind: "
-		  "random" },
 	};
 	struct workload w;
 	struct err err;
@@ -260,8 +147,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranges_become_lists),
 		cmocka_unit_test(combinations_are_excluded),
-		cmocka_unit_test(a_hypercube_covers_each_axis_evenly),
-		cmocka_unit_test(a_sample_follows_from_its_seed),
 		cmocka_unit_test(errors_say_where),
 	};
 

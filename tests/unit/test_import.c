@@ -214,7 +214,7 @@ static void faults_have_a_position(void **state)
 		{ "t.csv", NULL, TIMM_HEADER "m,1,0,8,224,1\n",
 		  "t.csv:2:1: m: a step of 0 ms with a forward pass of 0 ms" },
 		{ "t.csv", NULL, TIMM_HEADER "m,1,2,8,224,1\nm,1,3,8,224,1\n",
-		  "t.csv:3:1: batch size 8 of m is there already" },
+		  "t.csv:3:1: batch size 8 of m is listed twice" },
 		{ "t.csv", NULL, TIMM_HEADER "a b,1,2,8,224,1\n",
 		  "t.csv:2:1: 'a b': a model's name has letters, digits and _ "
 		  ". "

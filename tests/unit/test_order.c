@@ -12,8 +12,11 @@
 #include "common/util.h"
 #include "loader/order/order.h"
 #include "loader/order/schedule.h"
+#include "tests/contract/tested.h"
 
 enum { N = 1009, N_GROUPS = 60, PAGE = 1000 };
+
+static const struct plugin *const *tested;
 
 static const struct order_ops *order(const char *name)
 {
@@ -116,7 +119,7 @@ static void each_sample_once_an_epoch(void **state)
 	uint32_t v[N];
 
 	(void)state;
-	for (size_t p = 0; order_table[p]; p++)
+	for (size_t p = 0; tested[p]; p++)
 		for (size_t k = 0; k < ARRAY_SIZE(sizes) * 3 * 2; k++) {
 			size_t n = sizes[k / 6];
 			struct order_input in = input(7, k % 3, n);
@@ -124,12 +127,12 @@ static void each_sample_once_an_epoch(void **state)
 			if (k % 2)
 				in.group = NULL;
 			memset(v, 0xff, sizeof(v));
-			fill_with(order_table[p]->name,
-				  options_of(order_table[p]->name,
+			fill_with(tested[p]->name,
+				  options_of(tested[p]->name,
 					     windows[k % ARRAY_SIZE(windows)],
 					     text),
 				  &in, v);
-			if (!repeats(order_table[p]->name))
+			if (!repeats(tested[p]->name))
 				assert_permutation(v, n);
 			for (size_t i = 0; i < n; i++)
 				assert_true(v[i] < n);
@@ -144,9 +147,9 @@ static void the_same_seed_gives_the_same_order(void **state)
 	uint32_t a[N], b[N];
 
 	(void)state;
-	for (size_t p = 0; order_table[p]; p++) {
+	for (size_t p = 0; tested[p]; p++) {
 		const struct order_ops *o =
-			container_of(order_table[p], struct order_ops, plugin);
+			container_of(tested[p], struct order_ops, plugin);
 
 		fill(o, &in, a);
 		fill(o, &in, b);
@@ -528,14 +531,15 @@ static void an_order_that_does_not_say_so_may_not_repeat(void **state)
 	(void)state;
 	check_schedule(false, 99, 7,
 		       "the order wrong: epoch 1 has sample 7 at position 99, "
-		       "a second time: an order that repeats declares it");
+		       "for the second time: an order that repeats samples "
+		       "must declare it");
 	check_schedule(true, 99, 7, NULL);
 	check_schedule(false, 0, 100,
 		       "the order wrong: epoch 1 has sample 100 at position 0, "
-		       "and the dataset has none of that number");
+		       "which the dataset does not have");
 	check_schedule(true, 64, UINT32_MAX,
 		       "the order wrong: epoch 1 has sample 4294967295 at "
-		       "position 64, and the dataset has none of that number");
+		       "position 64, which the dataset does not have");
 }
 
 enum { RANKS_MAX = 8, BATCH_MAX = 128, STEPS = 300 };
@@ -806,18 +810,19 @@ static void a_sample_outside_the_dataset_is_an_error(void **state)
 		assert_int_equal(schedule_fill(&s, 1, &err), -EINVAL);
 		assert_string_equal(err.text,
 				    "the order liar: epoch 1 has sample 1009 "
-				    "at position 1008, and the dataset has "
-				    "none of that number");
+				    "at position 1008, which the dataset "
+				    "does not have");
 		schedule_close(&s);
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	/* the first two are those of every order */
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_sample_outside_the_dataset_is_an_error),
 		cmocka_unit_test(each_sample_once_an_epoch),
 		cmocka_unit_test(the_same_seed_gives_the_same_order),
+		cmocka_unit_test(a_sample_outside_the_dataset_is_an_error),
 		cmocka_unit_test(random_orders_depend_on_seed_and_epoch),
 		cmocka_unit_test(weighted_draws_in_proportion_to_the_weights),
 		cmocka_unit_test(weighted_gives_each_label_the_same_share),
@@ -836,5 +841,9 @@ int main(void)
 		cmocka_unit_test(locality_knows_what_fits_into_the_caches),
 		cmocka_unit_test(locality_follows_the_caches_of_the_mounts),
 	};
-	return cmocka_run_group_tests(tests, make_file, remove_file);
+
+	tested = tested_parts(argc, argv, order_table);
+	return _cmocka_run_group_tests(
+		"orders", tests, tested == order_table ? ARRAY_SIZE(tests) : 2,
+		make_file, remove_file);
 }

@@ -4,10 +4,14 @@
 #include "tests/unit/test.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/conf/plugin_choice.h"
+#include "common/conf/part.h"
+#include "common/program/cli.h"
 #include "common/util.h"
 #include "fs/cache/policy.h"
 #include "loader/batching/batching.h"
@@ -169,9 +173,90 @@ static void every_plugin_keeps_the_contract(void **state)
 	assert_true(n > 0);
 }
 
+/* Only options may name a file (common/conf/part.h): a name may come from a
+ * peer. */
+static void no_file_is_opened_unasked(void **state)
+{
+	struct err err = { 0 };
+
+	(void)state;
+	assert_null(plugin_find(policy_table, "policy", "./x.so", &err));
+	assert_non_null(strstr(err.text, "unknown policy './x.so'"));
+	part_files_allow(true);
+	err.text[0] = 0;
+	assert_null(plugin_find(policy_table, "policy", "./x.so", &err));
+	part_files_allow(false);
+	assert_non_null(strstr(err.text, "cannot open shared object file"));
+	err.text[0] = 0;
+	assert_null(plugin_find(policy_table, "policy", "./x.so", &err));
+	assert_string_equal(err.text, "./x.so: not a name");
+}
+
+static void *of_a_client(void *err)
+{
+	assert_null(plugin_find(policy_table, "policy", "./x.so", err));
+	return NULL;
+}
+
+static void another_thread_opens_no_file(void **state)
+{
+	struct err err = { 0 };
+	pthread_t thread;
+
+	(void)state;
+	part_files_allow(true);
+	assert_int_equal(pthread_create(&thread, NULL, of_a_client, &err), 0);
+	pthread_join(thread, NULL);
+	part_files_allow(false);
+	assert_string_equal(err.text, "./x.so: not a name");
+}
+
+struct reloaded {
+	struct cli_common common;
+	char *policy;
+};
+
+static int check_policy(const void *text, struct err *err)
+{
+	return plugin_choice_check(policy_table, "policy", text, err);
+}
+
+/* The configuration of a mount may be another user's. */
+static void a_configuration_opens_files_if_it_may(void **state)
+{
+	static const struct conf_field with_policy[] = {
+		{ "policy", CONF_STRING, offsetof(struct reloaded, policy),
+		  .check = check_policy },
+		CLI_COMMON_FIELDS(struct reloaded, common),
+		{ 0 },
+	};
+	const struct cli_program program = { .name = "t",
+					     .fields = with_policy };
+	char name[] = "t", *argv[] = { name, NULL };
+	char path[] = "/tmp/gpemu-plugin-XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_int_equal(write(fd, "policy: ./x.so\n", 15), 15);
+	close(fd);
+	for (int parts = 0; parts < 2; parts++) {
+		struct reloaded o = { .common.config = strdup(path) };
+		struct err err = { 0 };
+
+		assert_true(cli_reload(&program, parts, 1, argv, &o, &err) < 0);
+		assert_non_null(strstr(err.text, parts ? "cannot open shared"
+						       : "not a name"));
+		conf_free(with_policy, &o);
+	}
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_file_is_opened_unasked),
+		cmocka_unit_test(another_thread_opens_no_file),
+		cmocka_unit_test(a_configuration_opens_files_if_it_may),
 		cmocka_unit_test(a_choice_reads_back),
 		cmocka_unit_test(an_error_names_plugin_and_option),
 		cmocka_unit_test(a_list_is_cut_between_choices),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Token files: windows, documents, and the rows that are trained on. */
+#include "loader/dataset/format_open.h"
 #include "tests/unit/shard.h"
 
 #include <fcntl.h>
@@ -287,8 +288,8 @@ static void damaged_documents_are_refused(void **state)
 	x.v[46 + 8] = 14;
 	put(f.fd, "t.idx", &x);
 	assert_int_equal(list(&f, "tokens:documents=on", &d, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "sequence 1 of the index is not "
-					 "behind the one before it"));
+	assert_non_null(strstr(err.text, "sequence 1 of the index does "
+					 "not follow the one before it"));
 	dataset_close(&d);
 	folder_remove(&f);
 }
@@ -351,7 +352,7 @@ static void a_file_and_its_index_agree(void **state)
 		  "up to sequence 2 the index has more tokens than" },
 		{ "tokens", 6, 0, false,
 		  "sequence 1 of the index is not inside" },
-		{ "tokens", 8, 1, false, "15 bytes are no whole number" },
+		{ "tokens", 8, 1, false, "15 bytes are not a multiple" },
 		{ "tokens:token_bytes=4", 7, 0, false,
 		  "its .idx: tokens of 2 bytes, not token_bytes=4" },
 	};
@@ -526,7 +527,7 @@ static void what_is_no_stream_of_tokens_is_refused(void **state)
 		{ 20240520, 1, 0, "tokens:token_bytes=4",
 		  "tokens of 2 bytes, not token_bytes=4" },
 		{ 20240520, 1, 0, "tokens:vocabulary=8",
-		  "token 8 is 8, in a vocabulary of 8" },
+		  "token 8 is 8, outside the vocabulary of 8" },
 		{ 20240520, 1, 0, "tokens:vocabulary=65537",
 		  "a vocabulary of 65537 does not fit tokens of 2 bytes" },
 	};

@@ -42,7 +42,7 @@ static void variants(void **state)
 		  "unknown precision 'fp12'; did you mean 'fp32'? (known: fp32 tf32 amp fp16 bf16 "
 		  "fp8)" },
 		{ "gpt:seq128", 64, NULL,
-		  "--sequence-length 64: not that of --model gpt:seq128" },
+		  "--sequence-length 64: differs from that of --model gpt:seq128" },
 		{ "gpt", 64, NULL, "G: unknown model 'gpt:seq64'" },
 	};
 	struct gpu_profile p;

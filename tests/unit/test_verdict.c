@@ -324,7 +324,7 @@ static void a_contradiction_is_no_pass(void **state)
 		 "20.00, published 10.00 +- 1.000", "", "typed off");
 	comes_to(SERIES("tolerance: 1, kind: prediction, reason: typed off"), 1,
 		 v, VERDICT_FAIL, "10.00, published 10.00 +- 1.000", "",
-		 "it holds, but has a reason why it does not");
+		 "it holds, but gives a reason why it does not");
 	/* the claim is the series: here one of its values */
 	judge(&b,
 	      HEAD "published: {p: {source: s, metric: seconds, along: exec.a, "

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/unit/test.h"
+#include "runner/run_suite.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "runner/run_suite.h"
 #include "runner/spec/run_workload.h"
+#include "tests/unit/test.h"
 
 #define HEAD               \
 	"name: w\n"        \
@@ -271,7 +271,8 @@ static void errors_say_where(void **state)
 		{ HEAD "axes: {policy: [lru]}\n",
 		  "w.yaml:4:8: policy: a key is dataset, or starts with fs. "
 		  "train. dataset. "
-		  "gpud. prepd. exec. or env., optionally after the name of a "
+		  "gpud. prepd. s3. exec. or env., optionally after the name "
+		  "of a "
 		  "mount or job" },
 		{ HEAD "axes: {gpud.gpu: [p100]}\n",
 		  "w.yaml:4:8: gpud.gpu: base has no gpud" },

@@ -2,6 +2,7 @@
 """torch.cuda, torch.accelerator: the device's names, memory, streams."""
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -37,7 +38,7 @@ def _properties(device=None):
     return SimpleNamespace(
         name=_name(), major=major, minor=minor, total_memory=dev.state.total,
         # 64 or 128 units each; arbitrary: only shown
-        multi_processor_count=int(board.get("cores", 0)) // 128,
+        multi_processor_count=max(1, int(board.get("cores", 0)) // 128),
         is_integrated=0, is_multi_gpu_board=0, warp_size=32,
         max_threads_per_multi_processor=2048, gcnArchName="",
         regs_per_multiprocessor=65536, uuid="emulated")
@@ -62,11 +63,11 @@ def _reset_peak(device=None):
 
 
 def _memory_stats(device=None):
-    return {"allocated_bytes.all.current": dev.state.allocated,
-            "allocated_bytes.all.peak": dev.state.peak,
-            "reserved_bytes.all.current": dev.state.allocated,
-            "reserved_bytes.all.peak": dev.state.peak, "num_ooms": 0,
-            "num_alloc_retries": 0}
+    return Counter({
+        f"{kind}_bytes.all.{when}": value
+        for kind in ("allocated", "reserved", "active", "requested")
+        for when, value in (("current", dev.state.allocated),
+                            ("peak", dev.state.peak))})
 
 
 class _Device:
@@ -91,13 +92,39 @@ def _set_stream(stream):
     dev.state.stream = stream
 
 
-def _no_graph(*_, **__):
-    raise NotImplementedError(
-        f"gpemu exec: {dev.state.where()}: CUDA graphs are not emulated")
+class _NoGraph:
+    """A class, since scripts name it as a type."""
+
+    def __new__(cls, *_, **__):
+        raise NotImplementedError(
+            f"gpemu exec: {dev.state.where()}: CUDA graphs are not emulated")
+
+
+class _Kind(type):
+    """torch.cuda.FloatTensor and its like."""
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, torch.Tensor) and value.is_cuda and \
+            value.dtype == cls.dtype
+
+    def __call__(cls, *args):
+        if len(args) == 1 and not isinstance(args[0], int):
+            return torch.tensor(args[0], dtype=cls.dtype, device="cuda")
+        return torch.empty(args, dtype=cls.dtype, device="cuda")
+
+
+_KINDS = {"Float": torch.float32, "Double": torch.float64,
+          "Half": torch.float16, "BFloat16": torch.bfloat16,
+          "Long": torch.int64, "Int": torch.int32, "Short": torch.int16,
+          "Char": torch.int8, "Byte": torch.uint8, "Bool": torch.bool}
 
 
 def install() -> None:
     cuda = torch.cuda
+    for kind, dtype in _KINDS.items():
+        name = kind + "Tensor"
+        setattr(cuda, name, _Kind(name, (), {
+            "dtype": dtype, "gpemu_name": f"torch.cuda.{name}"}))
 
     def allocated(device=None):
         return dev.state.allocated
@@ -139,8 +166,8 @@ def install() -> None:
             16, dtype=torch.uint8),
         "get_rng_state_all": lambda: [torch.zeros(16, dtype=torch.uint8)],
         "set_rng_state": nothing, "set_rng_state_all": nothing,
-        "CUDAGraph": _no_graph, "graph": _no_graph,
-        "make_graphed_callables": _no_graph,
+        "CUDAGraph": _NoGraph, "graph": _NoGraph,
+        "make_graphed_callables": _NoGraph,
     }
     for name, function in functions.items():
         setattr(cuda, name, function)

@@ -2,6 +2,7 @@
 """The emulated device of this process: streams, waits, copies, memory."""
 from __future__ import annotations
 
+import multiprocessing.util
 import os
 import sys
 from collections import deque
@@ -10,6 +11,7 @@ import torch
 
 from gpemu._exec.card import COMPUTE, COPY_IN, COPY_OUT, Card, Pinned
 from gpemu._exec.record import Record
+from gpemu._exec.served import Account, Moment, Part, Served
 
 # Kernels that a stream takes before the host has to wait. Source: CUDA's
 # launch queue has 1,024 entries (measured by many, in no manual)
@@ -23,9 +25,17 @@ class Stream:
     """As torch.cuda.Stream: the time at which its last work ends."""
 
     def __init__(self, device=None, priority=0, **_):
-        self.end_ns, self.priority = 0, priority
+        self.moment, self.priority = Moment(), priority
         self.device = torch.device("cuda", state.index)
         self.cuda_stream = self.stream_id = id(self)
+
+    @property
+    def end_ns(self):
+        return self.moment.ns(state.served)
+
+    @end_ns.setter
+    def end_ns(self, ns):
+        self.moment = Moment(ns)
 
     def synchronize(self):
         state.card.wait(self.end_ns)
@@ -37,10 +47,11 @@ class Stream:
         return False
 
     def wait_event(self, event):
-        self.end_ns = max(self.end_ns, event.ns or 0)
+        if event.moment:
+            self.moment = self.moment.latest(event.moment)
 
     def wait_stream(self, stream):
-        self.end_ns = max(self.end_ns, stream.end_ns)
+        self.moment = self.moment.latest(stream.moment)
 
     def record_event(self, event=None):
         event = event or Event()
@@ -61,10 +72,15 @@ class Event:
 
     def __init__(self, enable_timing=False, blocking=False,
                  interprocess=False, **_):
-        self.ns = None
+        self.moment = None
+
+    @property
+    def ns(self):
+        return self.moment and self.moment.ns(state.served)
 
     def record(self, stream=None):
-        self.ns = max(state.card.now(), (stream or state.stream).end_ns)
+        self.moment = (stream or state.stream).moment.latest(
+            Moment(state.card.now()))
 
     def wait(self, stream=None):
         (stream or state.stream).wait_event(self)
@@ -86,9 +102,13 @@ class Device:
     def __init__(self, options):
         self.options, self.index = options, 0
         self.card, self.pinned = Card(options), Pinned()
-        self.gpus = options.get("gpus", 1)
+        self.gpus = self.card.gpus
         self.used = None  #: the one GPU of this process
-        self.record = Record(self)
+        self.record, self.served = Record(self), None
+        self.at_end = None  # a function
+        if self.card.server:
+            self.served = Served(self.card, self.where)
+            self.record = Account(self.record, self.served)
         self._queue, self._launched = deque(), 0
         self.allocated = self.peak = self.reserved_model = 0
         self.total = int(self.card.profile["memory_mib"] * _MIB)
@@ -115,6 +135,8 @@ class Device:
 
     def choose(self, device):
         """torch.device of CUDA, checked."""
+        if os.getpid() != pid:
+            self._forked()
         index = self.index if device.index is None else device.index
         if index >= self.gpus:
             raise RuntimeError(
@@ -127,12 +149,28 @@ class Device:
                 f"gpemu exec: {self.where()}: cuda:{index} after cuda:"
                 f"{self.used}: a process uses one emulated GPU")
 
+    def _forked(self):
+        """In another process, which may begin where its parent has not."""
+        global pid
+        if self.used is not None or self.served:
+            raise RuntimeError(
+                "Cannot re-initialize CUDA in forked subprocess. To use CUDA "
+                "with multiprocessing, you must use the 'spawn' start method")
+        pid = os.getpid()
+        multiprocessing.util.Finalize(None, self.at_end, exitpriority=0)
+
     # --- time ---
 
-    def compute(self, ns, launches):
-        """Queue work on the current stream; (begin, end)."""
-        now, stream = self.card.now(), self.stream
-        begin, end = self.card.queue(COMPUTE, max(now, stream.end_ns), ns)
+    def compute(self, ns, launches, job, launched_ns=0, warmup_ns=0):
+        """Queue work on the current stream; (begin, end, begin), or a Part. The
+        host has launched it at `launched_ns`, and it ends no earlier (as
+        emu/gpu/gpu.h has it). `job`: which part of a step, the model, samples.
+        """
+        stream = self.stream
+        if self.served:
+            return self._compute_there(ns, job, launched_ns, warmup_ns)
+        after = max(self.card.now(), stream.end_ns) + int(warmup_ns)
+        begin, end = self.card.queue(COMPUTE, max(after, launched_ns - ns), ns)
         stream.end_ns = end
         self._queue.append((end, launches))
         self._launched += launches
@@ -140,11 +178,26 @@ class Device:
             until, n = self._queue.popleft()
             self._launched -= n
             self.card.wait(until)
-        return begin, end
+        self.card.wait(max(launched_ns, begin if warmup_ns else 0))
+        return begin, end, begin
 
-    def copy(self, tensor, out, pinned, asynchronous):
-        """Between host and device, of the tensor's bytes."""
-        size = tensor.numel() * tensor.element_size()
+    def _compute_there(self, ns, job, launched_ns, warmup_ns):
+        """The server knows nothing of copies, and of what the host launches."""
+        stream = self.stream
+        if warmup_ns:
+            self.card.wait(max(self.card.now(), stream.end_ns) + warmup_ns)
+        self.card.wait(max(stream.moment.known_ns, launched_ns - int(ns)))
+        part = self.served.submit(*job)
+        stream.moment = Moment(stream.moment.known_ns, part)
+        self.card.wait(launched_ns)
+        return part
+
+    def times(self, done):
+        """Begin and end of what compute() gave."""
+        return (self.served.wait(done) if isinstance(done, Part) else done)[:2]
+
+    def copy(self, size, out, pinned, asynchronous):
+        """Between host and device, of so many bytes."""
         if not size:
             return
         ns = self.card.copy_ns(size, pinned)

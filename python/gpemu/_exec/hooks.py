@@ -14,12 +14,13 @@ import torch.utils.data
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
-from gpemu._exec import cuda, device as dev
+from gpemu._exec import cuda, ddp, device as dev, fsdp, saved
 from gpemu._exec.models import Models
 from gpemu._exec.modules import Modules
 
 _raw = torch._C.DisableTorchFunction
 _T = torch.Tensor
+_data_ptr = torch.UntypedStorage.data_ptr
 modules: Modules = None
 
 
@@ -40,13 +41,17 @@ def _pinned(tensor):
     return tensor.untyped_storage().data_ptr() in dev.state.pinned.blocks
 
 
+def _bytes(tensor):
+    return tensor.numel() * tensor.element_size()
+
+
 # --- from and to the device ---
 
 
 def _in(tensor, non_blocking=False, **more):
-    size = tensor.numel() * tensor.element_size()
+    size = _bytes(tensor)
     dev.state.check_alloc(size)
-    dev.state.copy(tensor, False, _pinned(tensor), non_blocking)
+    dev.state.copy(size, False, _pinned(tensor), non_blocking)
     return tensor.to("meta", **more)
 
 
@@ -54,7 +59,7 @@ def _out(tensor, dtype=None, non_blocking=False):
     state = dev.state
     state.note(f"values of the device are zeros, since nothing is computed; "
                f"first at {state.where()}", "zeros")
-    state.copy(tensor, True, non_blocking, non_blocking)
+    state.copy(_bytes(tensor), True, non_blocking, non_blocking)
     if not non_blocking:
         state.synchronize()
     out = torch.zeros(tensor.shape, dtype=dtype or tensor.dtype)
@@ -105,12 +110,20 @@ def _value(func, args, kwargs):
     return func(host, *args[1:], **kwargs)
 
 
+def _to_numpy(func, args, kwargs):
+    if args[0].is_meta:
+        raise TypeError(
+            f"can't convert cuda:{dev.state.index} device type tensor to numpy. "
+            "Use Tensor.cpu() to copy the tensor to host memory first.")
+    return func(*args, **kwargs)
+
+
 def _copy(func, args, kwargs):
     to, source = args[0], args[1]
     non_blocking = args[2] if len(args) > 2 else \
         kwargs.get("non_blocking", False)
     if to.is_meta and not source.is_meta:
-        dev.state.copy(source, False, _pinned(source), non_blocking)
+        dev.state.copy(_bytes(source), False, _pinned(source), non_blocking)
         return to
     if source.is_meta and not to.is_meta:
         return func(to, _out(source).expand_as(to))
@@ -131,10 +144,29 @@ def _device(func, args, kwargs):
 
 
 def _type(func, args, kwargs):
+    kind = args[1] if len(args) > 1 else kwargs.get("dtype")
+    name = getattr(kind, "gpemu_name", kind)
+    if isinstance(name, str) and name.startswith("torch.cuda."):
+        dtype = getattr(torch.cuda, name[len("torch.cuda."):]).dtype
+        return _to(_T.to, (args[0], "cuda", dtype), {})
     if len(args) == 1 and not kwargs and args[0].is_meta:
         return torch.zeros(0, dtype=args[0].dtype).type().replace(
             "torch.", "torch.cuda.")
     return func(*args, **kwargs)
+
+
+def _address(func, args, kwargs):
+    tensor = args[0]
+    if not tensor.is_meta:
+        return func(*args)
+    return _storage_address(tensor.untyped_storage()) + \
+        tensor.storage_offset() * tensor.element_size()
+
+
+def _storage_address(storage):
+    """Not 0 for all of the device: scripts look which tensors share memory."""
+    return storage._cdata if storage.device.type == "meta" else \
+        _data_ptr(storage)
 
 
 def _on_device(value):
@@ -152,13 +184,36 @@ _HANDLERS = {
     _T.device.__get__: _device,
     _T.is_cuda.__get__: _on_device(True),
     _T.is_meta.__get__: _on_device(False),
+    _T.data_ptr: _address,
     _T.get_device: lambda func, args, kwargs:
         dev.state.index if args[0].is_meta else func(*args),
     **{f: _value for f in (
-        _T.item, _T.tolist, _T.numpy, _T.__bool__, _T.__int__, _T.__float__,
-        _T.__index__, _T.__complex__, _T.__format__, _T.__array__,
-        _T.__contains__)},
+        _T.item, _T.tolist, _T.__bool__, _T.__int__, _T.__float__,
+        _T.__index__, _T.__complex__, _T.__format__, _T.__contains__)},
+    _T.numpy: _to_numpy, _T.__array__: _to_numpy,
 }
+# Operations that take no tensor of the host beside those of the device, but for
+# numbers. Others may: an index, a copy
+_ALIKE = frozenset("""add sub mul div true_divide matmul mm bmm addmm linear conv1d
+    conv2d conv3d embedding batch_norm layer_norm cat stack where maximum minimum
+    eq ne lt le gt ge cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss
+    binary_cross_entropy binary_cross_entropy_with_logits kl_div
+    scaled_dot_product_attention lerp_ add_ sub_ mul_ div_ __add__ __sub__ __mul__
+    __truediv__ __radd__ __rsub__ __rmul__ __matmul__ __iadd__ __isub__ __imul__
+    """.split())
+
+
+def _check_alike(func, args, kwargs):
+    found = [t for a in (*args, *kwargs.values())
+             for t in (a if isinstance(a, (list, tuple)) else (a,))
+             if isinstance(t, _T)]
+    with _raw():
+        ours = any(t.is_meta for t in found)
+        if ours and any(not t.is_meta and t.dim() for t in found):
+            raise RuntimeError(
+                "Expected all tensors to be on the same device, but found at "
+                f"least two devices, cuda:{dev.state.index} and cpu! (gpemu "
+                f"exec: {dev.state.where()}: {func.__name__})")
 
 
 def _host(value):
@@ -179,6 +234,7 @@ class Mode(TorchFunctionMode):
             return handler(func, args, kwargs)
         if kwargs.get("device") is not None and _cuda_of(kwargs["device"]):
             kwargs = dict(kwargs, device="meta")
+            kwargs.pop("generator", None)
             if kwargs.pop("pin_memory", False):
                 raise RuntimeError("only dense CPU tensors can be pinned")
             out = func(*args, **kwargs)
@@ -187,6 +243,10 @@ class Mode(TorchFunctionMode):
             return out
         if kwargs.pop("pin_memory", False):
             return func(*args, **kwargs).pin_memory()
+        if isinstance(kwargs.get("generator"), Generator):
+            kwargs = {k: v for k, v in kwargs.items() if k != "generator"}
+        if getattr(func, "__name__", None) in _ALIKE:
+            _check_alike(func, args, kwargs)
         try:
             return func(*args, **kwargs)
         except (NotImplementedError, RuntimeError) as error:
@@ -208,6 +268,27 @@ class Mode(TorchFunctionMode):
 
 
 # --- what is replaced ---
+
+
+class _GeneratorKind(type(torch.Generator)):
+    def __instancecheck__(cls, value):
+        return isinstance(value, torch._C.Generator)
+
+
+class Generator(torch.Generator, metaclass=_GeneratorKind):
+    """Of the device: nothing is drawn from it."""
+
+    def __new__(cls, device=None):
+        if not _cuda_of(device):
+            return torch._C.Generator(device or "cpu")
+        return super().__new__(cls, "cpu")
+
+    def __init__(self, device=None):
+        pass
+
+    @property
+    def device(self):
+        return torch.device("cuda", dev.state.index)
 
 
 def _pin_memory(tensor, device=None):
@@ -246,6 +327,21 @@ def _backward(original):
     return backward
 
 
+def _grad(original):
+    @functools.wraps(original)
+    def grad(outputs, inputs, *args, **kwargs):
+        first = outputs if isinstance(outputs, _T) else outputs[0]
+        with _raw():
+            if not first.is_meta:
+                return original(outputs, inputs, *args, **kwargs)
+            modules.backward(False)
+            found = [inputs] if isinstance(inputs, _T) else list(inputs)
+            graph = kwargs.get("create_graph", False)
+            return tuple(torch.empty_like(t).requires_grad_(graph)
+                         for t in found)
+    return grad
+
+
 def _backward_all(original):
     @functools.wraps(original)
     def backward(tensors, *args, **kwargs):
@@ -261,6 +357,9 @@ def _apply(original):
     """Parameters stay the same objects when they move, as with CUDA."""
     @functools.wraps(original)
     def apply(module, fn, *args, **kwargs):
+        if isinstance(module, torch.jit.ScriptModule):
+            raise NotImplementedError(f"gpemu exec: {dev.state.where()}: "
+                                      "TorchScript is not emulated")
         future = torch.__future__
         before = future.get_swap_module_params_on_conversion()
         future.set_swap_module_params_on_conversion(True)
@@ -339,45 +438,6 @@ def _scaler():
     scaler.load_state_dict = lambda self, state: None
 
 
-def _save(original):
-    @functools.wraps(original)
-    def save(obj, *args, **kwargs):
-        return original(_saved(obj), *args, **kwargs)
-    return save
-
-
-def _saved(value):
-    """With the device's tensors as zeros on the host: as many bytes."""
-    if isinstance(value, _T):
-        with _raw():
-            if not value.is_meta:
-                return value
-            return _out(value.detach())
-    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
-        return type(value)(map(_saved, value))
-    if isinstance(value, dict):
-        out = value.copy()
-        for key, item in value.items():
-            out[key] = _saved(item)
-        return out
-    return value
-
-
-def _load(original):
-    @functools.wraps(original)
-    def load(f, map_location=None, *args, **kwargs):
-        ours = isinstance(map_location, (str, torch.device)) and \
-            _cuda_of(map_location)
-        if callable(map_location) or isinstance(map_location, dict):
-            map_location = "cpu"
-        out = original(f, "cpu" if ours else map_location, *args, **kwargs)
-        if not ours:
-            return out
-        return tree_map(lambda v: v.to("cuda") if isinstance(v, _T) else v,
-                        out)
-    return load
-
-
 def _compile(model=None, *args, **kwargs):
     dev.state.note("torch.compile does nothing: the times are the profile's")
     return (lambda m: m) if model is None else model
@@ -390,9 +450,12 @@ def _loader():
     begin, following = loader.__iter__, base.__next__
 
     def __iter__(self):
-        if torch.is_grad_enabled() and os.getpid() == dev.pid:
-            dev.state.record.begin_epoch()
-        return begin(self)
+        trains = torch.is_grad_enabled()
+        if trains and os.getpid() == dev.pid:
+            dev.state.record.begin_epoch(dev.state.card.now())
+        out = begin(self)
+        out.gpemu_trains = trains
+        return out
 
     def __next__(self):
         if os.getpid() != dev.pid:
@@ -403,7 +466,8 @@ def _loader():
             try:
                 return following(self)
             finally:
-                dev.state.record.waited(start, dev.state.card.now())
+                dev.state.record.waited(start, dev.state.card.now(),
+                                        getattr(self, "gpemu_trains", True))
 
     loader.__iter__, base.__next__ = __iter__, __next__
     worker = torch.utils.data._utils.worker
@@ -431,6 +495,8 @@ def _threads():
 def _end():
     if os.getpid() == dev.pid:
         dev.state.record.end(modules._models.used)
+        if dev.state.card.server:
+            dev.state.card.leave()
 
 
 def install() -> None:
@@ -442,9 +508,16 @@ def install() -> None:
     rank = os.environ.get("LOCAL_RANK")
     modules = Modules(state, Models(state.card, state.options, state.note))
     cuda.install()
+    torch.UntypedStorage.data_ptr = _storage_address
+    ddp.install()
+    if "WORLD_SIZE" in os.environ and torch.distributed.is_available():
+        fsdp.install()
     _T.pin_memory, _T.is_pinned = _pin_memory, _is_pinned
+    _T.record_stream = lambda self, stream: None
+    torch.Generator = Generator
     _T.backward = _backward(_T.backward)
     torch.autograd.backward = _backward_all(torch.autograd.backward)
+    torch.autograd.grad = _grad(torch.autograd.grad)
     module = torch.nn.Module
     module.__call__ = lambda self, *a, **k: modules.call(self, *a, **k)
     module._apply = _apply(module._apply)
@@ -459,11 +532,12 @@ def install() -> None:
             place.clip_grad_norm_, lambda: torch.empty((), device="meta"))
         place.clip_grad_value_ = _quick(place.clip_grad_value_, lambda: None)
     _scaler()
-    torch.save, torch.load = _save(torch.save), _load(torch.load)
+    saved.install()
     torch.compile = _compile
     _loader()
     _threads()
     if rank is not None and int(rank) < state.gpus:
         state.index = int(rank)
     Mode().__enter__()
+    state.at_end = _end
     atexit.register(_end)

@@ -160,6 +160,13 @@ class Models:
                        f"({'channels_last' if last else 'contiguous'})")
         return min(exact or here, key=len)
 
+    def host(self, name):
+        """What the host takes to launch a step, and what the first steps take
+        more, ns."""
+        model = self._card.profile["models"].get(name, {})
+        return model.get("host_ms", 0) * 1e6, \
+            [ms * 1e6 for ms in model.get("warmup_ms", [])]
+
     def cost(self, module, shape, autocast, count):
         """The cost of a step; `count`: its operations, for an estimate."""
         try:
@@ -167,6 +174,9 @@ class Models:
         except Unknown:
             if not self._options.get("estimate"):
                 raise
+            if self._card.server:
+                raise Unknown("--estimate: not on the GPU of a server, whose "
+                              "profile must have the model") from None
             return self._estimate(module, autocast, count), "ESTIMATED"
         rows = self._card.profile["models"][name]["rows"]
         least = min(row[0] if isinstance(row, list) else row["batch"]

@@ -8,6 +8,8 @@ import sys
 from statistics import median
 
 import gpemu
+from gpemu._exec import trace
+from gpemu._exec.output import output
 
 
 def _overlap(begin, end, spans):
@@ -22,25 +24,41 @@ class Record:
         self._copies, self._waits = [], []  # since the last step
         self._last_ns = 0  # end of the last work
         self._compute_ns, self._begin_ns = 0, None  # of this step
-        self._gap = (0, 0, 0)
+        # the wait for the loader, the copy, the host; other jobs of a server
+        self._gap, self._shared_ns, self._reduced_ns = (0, 0, 0), 0, 0
         self.copied_bytes = {"in_pinned": 0, "in_pageable": 0, "out": 0}
         self.evaluated = 0
+        self.set_rank(int(os.environ.get("RANK", 0)))
+
+    def set_rank(self, rank):
+        """Of the process, which may learn it late."""
+        file = self._device.options.get("trace")
+        self.rank = f".rank{rank}" if rank else ""
+        self.trace = trace.Trace(file and file + self.rank, rank)
 
     def copied(self, begin, end, size, out, pinned):
         self.copied_bytes["out" if out else "in_pinned" if pinned
                           else "in_pageable"] += size
+        self.trace.span(trace.OUT if out else trace.IN, "copy", begin, end,
+                        bytes=size, pinned=bool(pinned))
         if not out:
             self._copies.append((begin, end))
 
-    def waited(self, begin, end):
-        """The script, for its loader."""
+    def waited(self, begin, end, trains):
+        """The script, for its loader, which may be one for validation."""
         self._waits.append((begin, end))
-        if self._epoch:
+        self.trace.span(trace.SCRIPT, "waits for the loader", begin, end)
+        if self._epoch and trains:
             self._epoch["wait_ns"] += end - begin
 
-    def worked(self, begin, end):
-        """The GPU, for a part of a step."""
+    def worked(self, times, what):
+        """The GPU, for a part of a step; it was ready at `ready`."""
+        begin, end, ready = times
+        self.trace.span(trace.GPU, what, begin, end)
         self._compute_ns += end - begin
+        shared = max(0, begin - max(ready, self._last_ns))
+        self._shared_ns += shared
+        begin -= shared
         if self._begin_ns is not None:  # idle between two parts
             wait, copy, host = self._gap
             self._gap = wait, copy, host + max(0, begin - self._last_ns)
@@ -56,9 +74,15 @@ class Record:
             self._waits.clear()
         self._last_ns = end
 
-    def begin_epoch(self):
+    def reduced(self, begin, end):
+        """Gradients, beyond the backward pass; with the slower ranks' part."""
+        self._reduced_ns += end - begin
+        self.trace.span(trace.GRADIENTS, "all-reduce, exposed", begin, end)
+        self._last_ns = end
+
+    def begin_epoch(self, now):
         self._close()
-        self._epoch = {"begin_ns": self._device.card.now(), "steps": [],
+        self._epoch = {"begin_ns": now, "steps": [],
                        "samples": 0, "wait_ns": 0}
 
     def _close(self):
@@ -69,17 +93,17 @@ class Record:
     def step(self, samples):
         """Ended: the optimiser was queued."""
         if self._epoch is None:
-            self.begin_epoch()
-            self._epoch["begin_ns"] = self._begin_ns or 0
+            self.begin_epoch(self._begin_ns or 0)
         self._epoch["steps"].append(
             (self._begin_ns or self._last_ns, self._last_ns, self._compute_ns,
-             *self._gap))
+             *self._gap, self._reduced_ns, self._shared_ns))
         self._epoch["samples"] += samples
         self._compute_ns, self._begin_ns = 0, None
+        self._reduced_ns = self._shared_ns = 0
 
     def forget(self):
         """An evaluation: no step."""
-        self._compute_ns, self._begin_ns = 0, None
+        self._compute_ns, self._begin_ns, self._shared_ns = 0, None, 0
         self.evaluated += 1
 
     # --- the end ---
@@ -92,10 +116,14 @@ class Record:
         span = (steps[-1][1] - steps[0][1]) / 1e9
         return {
             "epoch": number, "seconds": seconds, "samples": e["samples"],
-            "steps": len(steps), "compute_s": sum(compute),
+            "steps": len(steps), "startup_s":
+                max(0, steps[0][0] - e["begin_ns"]) / 1e9,
+            "compute_s": sum(compute),
             "data_wait_s": sum(s[3] for s in steps) / 1e9,
             "transfer_stall_s": sum(s[4] for s in steps) / 1e9,
             "host_s": sum(s[5] for s in steps) / 1e9,
+            "allreduce_s": sum(s[6] for s in steps) / 1e9,
+            "share_wait_s": sum(s[7] for s in steps) / 1e9,
             "loader_wait_s": e["wait_ns"] / 1e9,
             # as MLPerf Storage and gpemu-train: without the first step
             "au": sum(compute[1:]) / span if len(steps) > 1 and span else None,
@@ -110,7 +138,7 @@ class Record:
         return {
             "tool": "gpemu-exec", "version": gpemu.__version__,
             "estimated": "ESTIMATED" in models,
-            "gpu": device.card.profile["name"],
+            "gpu": device.card.profile["name"], "server": device.card.server,
             "torch": sys.modules["torch"].__version__,
             "options": device.options, "command": sys.argv,
             "models": models, "epochs": epochs,
@@ -124,6 +152,10 @@ class Record:
             "notes": list(self.notes.values())}
 
     def end(self, models):
+        self.trace.close()
+        if self._begin_ns is not None:
+            self._device.note("forward and backward passes that no optimiser "
+                              "of torch.optim followed are in no epoch")
         found = self.result(models)
         if not found["epochs"] and not self.evaluated:
             return
@@ -140,9 +172,16 @@ class Record:
                        f"{e['transfer_stall_s']:7.3f} {e['host_s']:7.3f} "
                        f"{au:>6}")
         print("\n".join(out), file=sys.stderr)
+        if self._device.card.server:
+            wait = sum(e["share_wait_s"] for e in found["epochs"])
+            print(f"gpemu exec: GPU of {self._device.card.server}: "
+                  f"{wait:.3f} s waiting for other jobs", file=sys.stderr)
         file = self._device.options.get("record")
-        rank = os.environ.get("RANK", "0")
-        if file:
-            with open(file + ("" if rank == "0" else f".rank{rank}"),
-                      "w") as f:
+        if not file:
+            return
+        file += self.rank
+        try:
+            with output(file) as f:
                 json.dump(found, f, indent=1)
+        except OSError as error:
+            print(f"gpemu exec: {file}: {error.strerror}", file=sys.stderr)

@@ -18,6 +18,7 @@ parser.add_argument("--classes", type=int, default=10)
 parser.add_argument("--width", type=int, default=8)
 parser.add_argument("--optimizer", default="SGD")
 parser.add_argument("--amp", action="store_true")
+parser.add_argument("--amp-inside", action="store_true")
 parser.add_argument("--sync", action="store_true")
 parser.add_argument("--checkpoint")
 parser.add_argument("--time", action="store_true")
@@ -47,6 +48,8 @@ model = network()
 before = [id(p) for p in model.parameters()]
 model.to(device)
 assert before == [id(p) for p in model.parameters()]
+if args.amp_inside:  # as accelerate does it
+    model.forward = torch.autocast("cuda", torch.float16)(model.forward)
 if args.optimizer == "AdamW":
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
 else:

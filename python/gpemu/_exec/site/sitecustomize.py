@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Python runs this first: under `gpemu exec`, hook PyTorch when it is imported.
+"""Python runs this first: under `gpemu exec` or `record`, hook PyTorch when it is imported.
 
 Then the sitecustomize that the path had before, if any."""
 import importlib
@@ -23,6 +23,8 @@ def _next():
 
 
 _next()
-if "GPEMU_EXEC" in os.environ:
-    from gpemu._exec import finder
-    finder.install()
+for _tool in "exec", "record":
+    if f"GPEMU_{_tool.upper()}" in os.environ:
+        from gpemu._exec import finder
+        finder.install(_tool)
+        break

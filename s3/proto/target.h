@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The target of a request, "/bucket/a%20key?prefix=x", decoded. Pure. */
+#ifndef GPEMU_S3_PROTO_TARGET_H
+#define GPEMU_S3_PROTO_TARGET_H
+
+#include <stdio.h>
+
+struct target_arg {
+	char *name, *value; /* decoded; the value of "?location" is "" */
+};
+
+struct target {
+	char *path; /* decoded, with its slash */
+	struct target_arg *args;
+	size_t n_args;
+};
+
+/* -EINVAL: no path, a broken %XX, a NUL, too many arguments; -ENOMEM. Call
+ * target_fini even after an error. */
+int target_parse(const char *raw, struct target *ret);
+void target_fini(struct target *t);
+
+/* The value of the first argument of this name, or NULL. */
+const char *target_arg(const struct target *t, const char *name);
+
+/*
+ * Percent-encode all but the unreserved characters of RFC 3986, and slashes
+ * if `slashes`. Source: AWS, "Create a signed AWS API request", UriEncode.
+ */
+void target_encode(const char *s, int slashes, FILE *f);
+/* The same, malloc'ed; NULL: no memory. */
+char *target_encoded(const char *s, int slashes);
+
+#endif

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One lock orders all changes of names: a commit, a removal, and the folders
+ * that these make and remove. Bytes are written without it.
+ */
+#include "s3/store/objects.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/thread.h"
+#include "common/util.h"
+#include "fs/upper/upper.h"
+#include "s3/store/place.h"
+
+#define ATTRIBUTE "user.gpemu.s3"
+#define OWN TREE_CONTROL_NAME
+/* arbitrary: file systems have attributes of up to 4 or 64 KiB */
+enum { MOST_ATTRIBUTE = 16384 };
+
+struct objects {
+	struct upper *upper;
+	const struct names *names;
+	int uploads;	 /* that folder */
+	uint64_t n_made; /* atomic */
+	bool attributes; /* the file system has them */
+	pthread_mutex_t lock;
+	struct index index;
+};
+
+/* --- attributes --------------------------------------------------------- */
+
+/* "bytes s.ns etag\nheaders" */
+static int write_attribute(struct objects *o, int fd, const struct stored *w)
+{
+	_cleanup_free_ char *text = NULL;
+	int n;
+
+	if (!o->attributes)
+		return 0;
+	n = asprintf(&text, "%" PRIu64 " %" PRId64 ".%09u %s\n%s", w->bytes,
+		     w->mtime_s, w->mtime_ns, w->etag,
+		     w->headers ? w->headers : "");
+	if (n < 0) {
+		text = NULL;
+		return -ENOMEM;
+	}
+	return fsetxattr(fd, ATTRIBUTE, text, (size_t)n, 0) < 0 ? -errno : 0;
+}
+
+/* What the attribute says, if it is about these bytes. */
+static void read_attribute(int fd, struct stored *w)
+{
+	_cleanup_free_ char *text = calloc(1, MOST_ATTRIBUTE + 1);
+	ssize_t n = text ? fgetxattr(fd, ATTRIBUTE, text, MOST_ATTRIBUTE) : -1;
+	char etag[STORED_ETAG];
+	uint64_t bytes;
+	int64_t s;
+	unsigned ns;
+	int end;
+
+	if (n < 0 || (size_t)n != strlen(text) ||
+	    sscanf(text, "%" SCNu64 " %" SCNd64 ".%9u %40s%n", &bytes, &s, &ns,
+		   etag, &end) != 4 ||
+	    text[end] != '\n' || bytes != w->bytes || s != w->mtime_s ||
+	    ns != w->mtime_ns || etag[0] != '"')
+		return;
+	strcpy(w->etag, etag);
+	w->headers = strdup(text + end + 1);
+}
+
+/* Size and time. -ESTALE: it is no file. */
+static int describe(int fd, struct stored *w)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ESTALE;
+	w->bytes = (uint64_t)st.st_size;
+	w->mtime_s = st.st_mtim.tv_sec;
+	w->mtime_ns = (uint32_t)st.st_mtim.tv_nsec;
+	return 0;
+}
+
+/* --- what is there at the start ----------------------------------------- */
+
+static int open_folder(int at, const char *name)
+{
+	int fd = openat(at, name,
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int add_file(struct objects *o, int dir, const char *name,
+		    const char *path, const char *key)
+{
+	struct stored *w;
+	int fd, r;
+
+	if (names_find(o->names, key) != TREE_NONE ||
+	    index_find(&o->index, key))
+		return 0;
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0) /* a link, or not ours to read */
+		return 0;
+	w = stored_new(key);
+	r = w ? describe(fd, w) : -ENOMEM;
+	if (r == 0) {
+		stored_make_etag(key, w->bytes, w->mtime_s, w->mtime_ns,
+				 w->etag);
+		read_attribute(fd, w);
+		w->path = strdup(path);
+		r = w->path ? index_reserve(&o->index) : -ENOMEM;
+	}
+	close(fd);
+	if (r == 0)
+		index_add(&o->index, w);
+	else
+		stored_put(w);
+	return r == -ESTALE ? 0 : r;
+}
+
+static int scan(struct objects *o, int fd, const char *path, bool odd);
+
+/* A folder in one. Those that are not ours to read, that have gone, or that are
+ * links by now, have no objects. */
+static int scan_folder(struct objects *o, int at, const char *name,
+		       const char *path, bool odd)
+{
+	int fd = place_leads(path, odd) ? open_folder(at, name) : -ENOENT;
+
+	return fd == -EACCES || fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP
+		       ? 0
+		       : scan(o, fd, path, odd);
+}
+
+/* Takes `fd`, of the folder `path`; `odd`: that of keys that are no paths. */
+static int scan(struct objects *o, int fd, const char *path, bool odd)
+{
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *d;
+	int r = 0;
+
+	if (!dir)
+		return fd < 0 ? fd : (close(fd), -ENOMEM);
+	while (r == 0 && (d = readdir(dir))) {
+		_cleanup_free_ char *below = NULL;
+		char key[NAMES_MOST + 1];
+		struct stat st;
+
+		if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, "..") ||
+		    (!*path && !strcmp(d->d_name, OWN)) ||
+		    fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) <
+			    0)
+			continue;
+		if (asprintf(&below, "%s%s%s", path, *path ? "/" : "",
+			     d->d_name) < 0) {
+			below = NULL;
+			r = -ENOMEM;
+		} else if (S_ISDIR(st.st_mode)) {
+			r = scan_folder(o, dirfd(dir), d->d_name, below, odd);
+		} else if (S_ISREG(st.st_mode) && place_key(below, odd, key)) {
+			r = add_file(o, dirfd(dir), d->d_name, below, key);
+		}
+	}
+	closedir(dir);
+	return r;
+}
+
+/* A folder of our own. */
+static int make_own(int at, const char *name)
+{
+	if (mkdirat(at, name, S_IRWXU) < 0 && errno != EEXIST)
+		return -errno;
+	return open_folder(at, name);
+}
+
+/* Files of a server that was killed. */
+static int empty(int fd)
+{
+	int own = open_folder(fd, ".");
+	DIR *dir = own < 0 ? NULL : fdopendir(own);
+	const struct dirent *d;
+
+	if (!dir)
+		return own < 0 ? own : (close(own), -ENOMEM);
+	while ((d = readdir(dir)))
+		if (d->d_name[0] != '.')
+			unlinkat(fd, d->d_name, 0);
+	closedir(dir);
+	return 0;
+}
+
+static int start(struct objects *o)
+{
+	_cleanup_close_ int own = make_own(o->upper->dir.fd, OWN);
+	int r, odd;
+
+	if (own < 0)
+		return own;
+	o->uploads = make_own(own, "uploads");
+	r = o->uploads < 0 ? o->uploads : empty(o->uploads);
+	o->attributes = fsetxattr(own, ATTRIBUTE, "", 0, 0) == 0;
+	if (!o->attributes && r == 0)
+		log_warn(
+			"--writable: its file system has no extended "
+			"attributes of users (%s): ETags and metadata are lost "
+			"at the end",
+			strerror(errno));
+	if (r == 0)
+		r = scan(o, open_folder(o->upper->dir.fd, "."), "", false);
+	odd = r == 0 ? make_own(own, PLACE_ODD_NAME) : -1;
+	if (r == 0)
+		r = scan(o, odd, PLACE_ODD, true);
+	return r;
+}
+
+int objects_new(const char *dir, const struct names *names,
+		struct objects **ret, struct err *err)
+{
+	struct objects *o = calloc(1, sizeof(*o));
+	int r;
+
+	if (!o)
+		return err_set(err, -ENOMEM, "out of memory");
+	o->names = names;
+	o->uploads = -1;
+	pthread_mutex_init(&o->lock, NULL);
+	r = upper_new(dir, names->tree, &o->upper, err);
+	if (r == 0 && (r = start(o)) < 0)
+		err_set(err, r, "--writable %s: %s", dir, strerror(-r));
+	if (r < 0) {
+		objects_free(o);
+		return r;
+	}
+	*ret = o;
+	return 0;
+}
+
+void objects_free(struct objects *o)
+{
+	if (!o)
+		return;
+	if (o->uploads >= 0) {
+		empty(o->uploads);
+		close(o->uploads);
+	}
+	index_fini(&o->index);
+	upper_free(o->upper);
+	pthread_mutex_destroy(&o->lock);
+	free(o);
+}
+
+/* --- reading ------------------------------------------------------------ */
+
+/* Whoever planted something else there meanwhile: only files are opened. */
+static int open_stored(struct objects *o, const struct stored *w)
+{
+	int fd = beneath_open(&o->upper->dir, w->path, O_RDONLY | O_NONBLOCK,
+			      false);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -EIO;
+	}
+	return fd;
+}
+
+struct stored *objects_find(struct objects *o, const char *key, int *ret_fd)
+{
+	struct stored *w;
+
+	if (!o)
+		return NULL;
+	LOCK_SCOPE(&o->lock);
+	w = index_find(&o->index, key);
+	if (w && ret_fd)
+		*ret_fd = open_stored(o, w);
+	return w ? stored_get(w) : NULL;
+}
+
+bool objects_list(struct objects *o, const struct names_query *q,
+		  char last[NAMES_MOST + 1])
+{
+	LOCK_SCOPE(&o->lock);
+
+	return names_list(o->names, &o->index, q, last);
+}
+
+/* --- writing ------------------------------------------------------------ */
+
+struct number {
+	char text[24];
+};
+
+static struct number name_of(const struct staged *s)
+{
+	struct number n;
+
+	snprintf(n.text, sizeof(n.text), "%" PRIu64, s->number);
+	return n;
+}
+
+int objects_stage(struct objects *o, struct staged *ret)
+{
+	ret->number = __atomic_add_fetch(&o->n_made, 1, __ATOMIC_RELAXED);
+	ret->fd = openat(o->uploads, name_of(ret).text,
+			 O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			 0666);
+	if (ret->fd >= 0)
+		return 0;
+	ret->number = 0;
+	return -errno;
+}
+
+int objects_reopen(struct objects *o, struct staged *s)
+{
+	s->fd = openat(o->uploads, name_of(s).text,
+		       O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	return s->fd < 0 ? -errno : 0;
+}
+
+void objects_drop(struct objects *o, struct staged *s)
+{
+	if (s->number && s->fd >= 0)
+		close(s->fd);
+	if (s->number)
+		unlinkat(o->uploads, name_of(s).text, 0);
+	*s = (struct staged){ .fd = -1 };
+}
+
+/* Under the lock: the folder of a path, which is made, and the last name. */
+static int make_folders(struct objects *o, const char *path,
+			const char **ret_name)
+{
+	int fd = open_folder(o->upper->dir.fd, ".");
+	const char *slash;
+
+	while (fd >= 0 && (slash = strchr(path, '/'))) {
+		_cleanup_free_ char *name =
+			strndup(path, (size_t)(slash - path));
+		int next = -ENOMEM;
+
+		if (name && (mkdirat(fd, name, 0777) == 0 || errno == EEXIST))
+			next = open_folder(fd, name);
+		else if (name)
+			next = -errno;
+		close(fd);
+		fd = next;
+		path = slash + 1;
+	}
+	*ret_name = path;
+	return fd;
+}
+
+/* Under the lock: remove the folders above `path` that have become empty. */
+static void remove_folders(struct objects *o, const char *path)
+{
+	_cleanup_free_ char *copy = strdup(path);
+	char *slash;
+
+	while (copy && (slash = strrchr(copy, '/'))) {
+		_cleanup_close_ int fd = -1;
+		const char *name = copy;
+
+		*slash = 0;
+		if (!strcmp(copy, PLACE_ODD))
+			return;
+		slash = strrchr(copy, '/');
+		if (slash) {
+			*slash = 0;
+			fd = beneath_open(&o->upper->dir, copy,
+					  O_RDONLY | O_DIRECTORY, false);
+			*slash = '/';
+			name = slash + 1;
+		} else {
+			fd = open_folder(o->upper->dir.fd, ".");
+		}
+		if (fd < 0 || unlinkat(fd, name, AT_REMOVEDIR) < 0)
+			return;
+	}
+}
+
+/* Under the lock. */
+static int move_to(struct objects *o, const struct staged *s, const char *path)
+{
+	const char *name;
+	_cleanup_close_ int fd = make_folders(o, path, &name);
+	int r = 0;
+
+	if (fd < 0)
+		r = fd;
+	else if (renameat(o->uploads, name_of(s).text, fd, name) < 0)
+		r = -errno;
+	if (r < 0)
+		remove_folders(o, path);
+	return r;
+}
+
+/* Under the lock: where the object is already, or at the path that its key is,
+ * or else beside. */
+static int settle(struct objects *o, const struct staged *s, struct stored *w,
+		  const struct stored *now)
+{
+	int r = -EINVAL;
+
+	if (now) {
+		w->path = strdup(now->path);
+		return w->path ? move_to(o, s, w->path) : -ENOMEM;
+	}
+	if (place_is_path(w->key)) {
+		w->path = strdup(w->key);
+		r = w->path ? move_to(o, s, w->path) : -ENOMEM;
+	}
+	/* a file where a folder must be, or the other way round */
+	if (r == -EINVAL || r == -ENOTDIR || r == -EISDIR || r == -ELOOP ||
+	    r == -EEXIST || r == -ENOTEMPTY) {
+		free(w->path);
+		w->path = place_odd(w->key);
+		r = w->path ? move_to(o, s, w->path) : -ENOMEM;
+	}
+	return r;
+}
+
+int objects_commit(struct objects *o, struct staged *s, struct stored *what,
+		   objects_may *may, void *ctx)
+{
+	const struct stored *now;
+	int r = describe(s->fd, what);
+
+	if (r == 0)
+		r = write_attribute(o, s->fd, what);
+	pthread_mutex_lock(&o->lock);
+	now = index_find(&o->index, what->key);
+	if (r == 0 && may)
+		r = may(ctx, now);
+	if (r == 0)
+		r = index_reserve(&o->index);
+	if (r == 0)
+		r = settle(o, s, what, now);
+	if (r == 0)
+		index_add(&o->index, what);
+	pthread_mutex_unlock(&o->lock);
+	if (r == 0) {
+		close(s->fd);
+		*s = (struct staged){ .fd = -1 };
+	} else {
+		stored_put(what);
+	}
+	objects_drop(o, s);
+	return r;
+}
+
+static int remove_file(struct objects *o, const struct stored *w)
+{
+	const char *slash = strrchr(w->path, '/');
+	_cleanup_free_ char *folder =
+		slash ? strndup(w->path, (size_t)(slash - w->path))
+		      : strdup(".");
+	_cleanup_close_ int fd = -1;
+
+	if (!folder)
+		return -ENOMEM;
+	fd = beneath_open(&o->upper->dir, folder, O_RDONLY | O_DIRECTORY,
+			  false);
+	if (fd < 0)
+		return fd;
+	return unlinkat(fd, slash ? slash + 1 : w->path, 0) < 0 ? -errno : 0;
+}
+
+int objects_remove(struct objects *o, const char *key, objects_may *may,
+		   void *ctx)
+{
+	struct stored *w;
+	int r;
+
+	LOCK_SCOPE(&o->lock);
+	w = index_find(&o->index, key);
+	r = may ? may(ctx, w) : 0;
+	if (r < 0 || !w)
+		return r;
+	r = remove_file(o, w);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	remove_folders(o, w->path);
+	index_remove(&o->index, key);
+	return 0;
+}
