@@ -21,16 +21,17 @@ measure() {
 	"$BUILD/gpemu-profile" measure --storage "$@"
 }
 
-# near FILE KEY=VALUE=TOLERANCE...: of the profile in the file; a latency is its
-# median, in ms
+# near FILE KEY=VALUE...: of the profile in the file; a latency is its median, in ms.
+# 10 % are what other programs may take; tests/bench/s3 has what is exact.
 near() {
 	"$BUILD/gpemu-profile" show storage "./$1" --json show.json >/dev/null
 	python3 - "${@:2}" <<-'END'
-		import json, sys
+		import json, os, sys
+		most = .5 if os.environ.get("GPEMU_SANITIZED") else .1
 		p = json.load(open("show.json"))
 		bad = 0
 		for word in sys.argv[1:]:
-		    key, want, most = word.split("=")
+		    key, want = word.split("=")
 		    if key in ("channels", "link"):
 		        got = p[key]["mb_per_s"]
 		    else:
@@ -38,7 +39,7 @@ near() {
 		               p[key]["latency"]["quantiles"] if q[0] == .5][0]
 		    off = got / float(want) - 1
 		    print(f"{key}: {got:.4g}, wanted {want}: {off:+.1%}")
-		    bad |= abs(off) > float(most)
+		    bad |= abs(off) > most
 		sys.exit(bad)
 	END
 }
@@ -49,26 +50,25 @@ near() {
 	cat >"$TMP/lab.yaml" <<-END
 		name: lab
 		source: a test
-		channels: {source: a test, mb_per_s: 20}
-		link: {source: a test, mb_per_s: 60}
+		channels: {source: a test, mb_per_s: 10}
+		link: {source: a test, mb_per_s: 30}
 		lookup: {source: a test, latency: {kind: const, value: 1ms}}
 		readdir: {source: a test, latency: {kind: const, value: 40ms}}
 		read: {source: a test, latency: {kind: const, value: 10ms}}
 	END
 	bucket -s "$TMP/lab.yaml"
 	for try in 1 2 3; do
-		run -0 measure s3://data/deep --requests 400 --download 96M \
+		run -0 measure s3://data/deep --requests 400 --download 192M \
 			--output $try.yaml --json $try.json
-		[[ $output == *"at most 400 requests"*"96.0 MiB from s3://data/deep; nothing"* ]]
+		[[ $output == *"at most 400 requests"*"192 MiB from s3://data/deep; nothing"* ]]
 		"$BUILD/gpemu-profile" check ./$try.yaml
 		# what was announced, what was used, and what the store counted
 		python3 - $try.json <<-'END'
 			import json, sys
 			j = json.load(open(sys.argv[1]))
-			assert 200 < j["requests"] <= 400 and j["bytes"] <= 96 << 20, j
+			assert 200 < j["requests"] <= 400 and j["bytes"] <= 192 << 20, j
 		END
-		near $try.yaml channels=20=.1 link=60=.1 read=10=.1 \
-			readdir=40=.1 lookup=10=.1 && break
+		near $try.yaml channels=10 link=30 read=10 readdir=40 lookup=10 && break
 		[ $try -lt 3 ]
 	done
 	[ "$(signed me 's/+=ecret' "$URL/.gpemu/stats" | python3 -c 'import json, sys
@@ -81,11 +81,11 @@ print(o["GetObject"] > 200 and o.get("PutObject", 0) == 0)')" = True ]
 	curl -s "$URL/data/a.txt" | grep -q hello
 	"$BUILD/gpemu-fs" -s ./$try.yaml --dump-config "$SRC" / | grep -q "$try.yaml"
 	# measured points are not measured again, whose requests cost money
-	AWS_ENDPOINT_URL=$URL run -0 measure s3://data/deep --requests 400 --download 96M \
+	AWS_ENDPOINT_URL=$URL run -0 measure s3://data/deep --requests 400 --download 192M \
 		--output again.yaml --state $try.yaml.state
 	[[ $output == *"points are taken from $try.yaml.state"* ]]
 	[[ $output == *"requests sent: 1, received: "* ]]
-	near again.yaml channels=20=.1 read=10=.1
+	near again.yaml channels=10 read=10
 }
 
 @test "measure-s3: a store that fails now and then, and one that always does" {
