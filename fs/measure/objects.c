@@ -146,7 +146,8 @@ static void explain(struct gets *g, const struct bucket_read *r, int error)
 			 r->object.key, why, r->status);
 	else
 		snprintf(g->why, sizeof(g->why), "%.150s: %s", r->object.key,
-			 strerror(-error));
+			 error == -ESTALE ? "it has changed"
+					  : strerror(-error));
 }
 
 /* It goes on with some that the store could not answer. */
