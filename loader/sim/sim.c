@@ -64,22 +64,12 @@ static int init_failures(struct sim *s)
 	return r;
 }
 
-/* As loader/pipeline/pipeline.c. */
 static int set_windows(struct sim *s, const struct pipeline_config *p)
 {
-	uint64_t samples = (uint64_t)p->batch * p->superbatch;
+	int r = pipeline_shape(p, &s->windows);
 
-	s->n_windows = pipeline_windows(p);
-	s->batch = p->batch;
-	s->superbatch = p->superbatch;
-	if (!pipeline_gathers(p))
-		return 0;
-	samples *= s->n_windows;
-	if (samples >= SIM_PINNED) /* as an event has them */
-		return -ENOMEM;
-	s->n_windows = (uint32_t)samples;
-	s->batch = s->superbatch = 1;
-	return 0;
+	/* an event has the number of a window */
+	return r == 0 && s->windows.n >= SIM_PINNED ? -ENOMEM : r;
 }
 
 int sim_new(const struct sim_config *c, struct sim **ret, struct err *err)
