@@ -181,7 +181,7 @@ struct sim_node {
 	struct observers observers;
 };
 
-/* The step that all nodes have computed (sim_reduce.h). */
+/* The step that all nodes have computed (sim.c). */
 struct sim_reduce {
 	bool on_cards; /* constant: the gradients share the caches' */
 	bool open;
