@@ -310,23 +310,17 @@ static void html_page(const struct runner *r, const json_t *found, FILE *f)
 static int write_file(const struct runner *r, const char *name,
 		      const json_t *found, bool html, struct err *err)
 {
-	_cleanup_free_ char *path = NULL;
 	struct replace file;
 	FILE *f;
-	int code;
+	int code = replace_open(&file, r->out, name, &f, err);
 
-	if (asprintf(&path, "%s/%s", r->out, name) < 0)
-		return -ENOMEM;
-	code = replace_begin_stream(&file, path, &f);
-	if (code == 0) {
-		if (html)
-			html_page(r, found, f);
-		else
-			print_table(found, 0, f);
-		code = replace_end_stream(&file, f);
-	}
-	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
-			: 0;
+	if (code < 0)
+		return code;
+	if (html)
+		html_page(r, found, f);
+	else
+		print_table(found, 0, f);
+	return replace_close(&file, f, 0, err);
 }
 
 /* The table (also on stdout unless quiet), the plot, the page, the JSON. */

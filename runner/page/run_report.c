@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "runner/page/run_report.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -464,18 +463,12 @@ static void report_html(const struct result *res, const struct verdicts *v,
 int report_write(const struct result *res, const struct verdicts *v,
 		 struct err *err)
 {
-	_cleanup_free_ char *path = NULL;
 	struct replace file;
 	FILE *f;
-	int code;
+	int code = replace_open(&file, res->r->out, "report.html", &f, err);
 
-	if (asprintf(&path, "%s/report.html", res->r->out) < 0)
-		return -ENOMEM;
-	code = replace_begin_stream(&file, path, &f);
 	if (code < 0)
-		return err_set(err, code, "%s: %s", path, strerror(-code));
+		return code;
 	report_html(res, v, f);
-	code = replace_end_stream(&file, f);
-	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
-			: 0;
+	return replace_close(&file, f, 0, err);
 }
