@@ -157,8 +157,7 @@ static int open_part(const struct suite *s, struct suite_part *parts, size_t i,
 static double time_of(const struct suite_part *p, uint64_t begin)
 {
 	double now = (double)(tick_wall() - begin) / NS_PER_S;
-	double all =
-		json_number_value(json_object_get(p->summary, "wall_seconds"));
+	double all = json_get_number(p->summary, "wall_seconds");
 
 	return MAX(now, all);
 }

@@ -164,11 +164,6 @@ static json_t *pin_json(const struct report *r)
 
 /* --- the rig itself ------------------------------------------------------- */
 
-static double number(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
-}
-
 /*
  * The part of a read that no device delays: all of it on a plain folder, on a
  * mount what exceeds the mean delay that the device asked for.
@@ -177,7 +172,7 @@ static double real_read(const struct report *r, const json_t *fs)
 {
 	const struct account *a = &r->total;
 	double read_us = hist_mean(&a->work.read) / NS_PER_US;
-	double device_us = number(
+	double device_us = json_get_number(
 		json_object_get(json_object_get(fs, "latency_us"), "requested"),
 		"mean");
 
@@ -220,7 +215,7 @@ static struct rig rig_of(const struct report *r, const json_t *fs)
 	double wall_s = (double)a->wall_ns / NS_PER_S;
 	struct rig rig = {
 		.ceiling = r->ceiling.samples_per_wall_s,
-		.late_us = number(late, "mean"),
+		.late_us = json_get_number(late, "mean"),
 		.cpus = thread_cpus(),
 		.time_scale = r->options->time_scale,
 		.real_share = real_share(r, fs),
@@ -574,11 +569,6 @@ static void between_gpus(const struct report *r, FILE *f)
 	}
 }
 
-static double real(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
-}
-
 /* Who kept the others waiting and, with -v, each node's times. */
 static void between_nodes(const struct report *r, FILE *f)
 {
@@ -607,9 +597,10 @@ static void between_nodes(const struct report *r, FILE *f)
 		fprintf(f,
 			"%6s%-3zu %8.1f samples/s  data wait %.2f s  waited "
 			"%.2f s  kept waiting %.2f s\n",
-			"node ", i, real(t, "samples_per_s"),
-			real(t, "data_wait_s"), real(s, "waited_s"),
-			real(s, "kept_waiting_s"));
+			"node ", i, json_get_number(t, "samples_per_s"),
+			json_get_number(t, "data_wait_s"),
+			json_get_number(s, "waited_s"),
+			json_get_number(s, "kept_waiting_s"));
 	}
 }
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/tick.h"
 #include "common/replace.h"
 #include "common/util.h"
@@ -372,9 +373,8 @@ static void load(const struct result *res, FILE *f)
 	if (!share || !n)
 		return;
 	json_array_foreach (res->records, i, r) {
-		share[i] = 100 * json_number_value(json_object_get(
-					 json_object_get(r, "host"),
-					 "other_cpu_share"));
+		share[i] = 100 * json_get_number(json_object_get(r, "host"),
+						 "other_cpu_share");
 		again += json_integer_value(json_object_get(
 				 json_object_get(r, "cell"), "attempts")) > 1;
 	}
