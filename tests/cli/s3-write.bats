@@ -82,7 +82,7 @@ boto3_python()
 		def say(head, body):
 		    s = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 10)
 		    s.settimeout(10)
-		    s.sendall(b'PUT /data/bad HTTP/1.1\r\nHost: x\r\n' + head + b'\r\n' + body)
+		    s.sendall(b'PUT /data/bad HTTP/1.1\r\nHost: localhost\r\n' + head + b'\r\n' + body)
 		    if body == b'short':
 		        s.close() # and no answer
 		    return s.recv(4096) if body != b'short' else b''
@@ -134,7 +134,7 @@ boto3_python()
 	python3 - "$PORT" <<-'END' &
 		import socket, sys, time
 		s = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 10)
-		s.sendall(b'PUT /data/slow HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n')
+		s.sendall(b'PUT /data/slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n')
 		began = time.time()
 		try:
 		    while time.time() < began + 20:
@@ -151,7 +151,7 @@ boto3_python()
 	python3 - "$PORT" "$SERVER" <<-'END'
 		import os, signal, socket, sys, time
 		s = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 10)
-		s.sendall(b'PUT /data/half HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n')
+		s.sendall(b'PUT /data/half HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000000\r\n\r\n')
 		s.sendall(b'x' * 1000000)
 		time.sleep(.3)
 		os.kill(int(sys.argv[2]), signal.SIGKILL)
@@ -289,9 +289,18 @@ boto3_python()
 	curl -s -Z --parallel-immediate --parallel-max 60 -K "$TMP/urls" || true
 	[ "$(stat_of 's["s3"]["throttled"]["read"] > 0')" = True ]
 	[ "$(stat_of 's["s3"]["errors"]["SlowDown"] == s["s3"]["throttled"]["read"] + 1')" = True ]
+	# one of 5 GiB, of which no byte comes
+	python3 - "$PORT" <<-'END'
+		import socket, sys
+		s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))
+		s.sendall(b'PUT /data/busy HTTP/1.1\r\nHost: localhost\r\n'
+		          b'Content-Length: 5368709120\r\nExpect: 100-continue\r\n\r\n')
+		s.recv(100)
+	END
 	kill "$SERVER"
 	wait "$SERVER"
 	grep -q w/big "$TMP/trace"
+	grep -q '^[^,]*,write,[0-9]*,,0,5368709120,.*,EBUSY,,busy$' "$TMP/trace"
 }
 
 @test "s3: a bucket that is a number is no part of an address" {
