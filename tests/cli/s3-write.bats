@@ -303,6 +303,41 @@ boto3_python()
 	grep -q '^[^,]*,write,[0-9]*,,0,5368709120,.*,EBUSY,,busy$' "$TMP/trace"
 }
 
+@test "s3 write: a connection holds one descriptor beside its own" {
+	local before copies most=0 n
+
+	cat >"$TMP/store.yaml" <<-'END'
+		name: store
+		source: test
+		open: {source: t, verified: true}
+		lookup: {source: t, verified: true}
+		readdir: {source: t, verified: true}
+		read: {source: t, verified: true}
+		write: {source: t, verified: true, latency: {kind: const, value: 2s}}
+	END
+	write --anonymous --storage "$TMP/store.yaml"
+	[ "$(code -T "$SRC/a.txt" "$URL/data/from")" = '200 ' ]
+	before=$(find "/proc/$SERVER/fd" -type l | wc -l)
+	for i in {1..60}; do
+		echo "url = \"$URL/data/copy$i\""
+		echo 'request = PUT'
+		echo 'header = "x-amz-copy-source: /data/from"'
+		echo 'output = "/dev/null"'
+		echo next
+	done | sed '$d' >"$TMP/urls"
+	curl -s -Z --parallel-immediate --parallel-max 60 -K "$TMP/urls" &
+	copies=$!
+	while kill -0 $copies 2>/dev/null; do
+		n=$(find "/proc/$SERVER/fd" -type l | wc -l)
+		most=$((n > most ? n : most))
+	done
+	wait $copies
+	echo "$before $most"
+	[ $((most - before)) -ge 100 ]
+	[ $((most - before)) -le 128 ] # and one for each thread at work
+	[ "$(curl -s "$URL/data/copy60")" = hello ]
+}
+
 @test "s3: a bucket that is a number is no part of an address" {
 	s3 --anonymous --bucket 127 "$SRC"
 	[ "$(curl -s "$URL/127/a.txt")" = hello ]
