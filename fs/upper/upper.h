@@ -46,16 +46,6 @@ struct upper_owner {
 	gid_t gid;
 };
 
-/* A name in a folder, by the folder's inode number. */
-struct upper_at {
-	uint64_t folder;
-	const char *name;
-};
-
-/* Is the name one of the dataset, or of the mount? Then nothing below may be
- * called with it. Does not wait. */
-bool upper_is_taken(const struct upper *u, const struct upper_at *at);
-
 int upper_lookup(struct upper *u, const struct upper_at *at,
 		 struct upper_entry *ret);
 /* An empty file, opened with the flags of open(2); without O_EXCL also one that

@@ -55,6 +55,16 @@ uint32_t upper_object(const struct upper *u, uint64_t ino)
 			      : (uint32_t)(ino - 1);
 }
 
+bool upper_is_taken(const struct upper *u, const struct upper_at *at)
+{
+	if (upper_has(at->folder))
+		return false;
+	return (at->folder == TREE_ROOT + 1ull &&
+		!strcmp(at->name, TREE_CONTROL_NAME)) ||
+	       tree_lookup(u->tree, (uint32_t)(at->folder - 1), at->name) !=
+		       TREE_NONE;
+}
+
 /* --- paths ---------------------------------------------------------------- */
 
 /* Put a name, and a slash where one follows, before buf + *at. */

@@ -89,6 +89,16 @@ static inline bool upper_has(uint64_t ino)
 	return ino >= UPPER_INO;
 }
 
+/* A name in a folder, by the folder's inode number. */
+struct upper_at {
+	uint64_t folder;
+	const char *name;
+};
+
+/* Is the name one of the dataset, or of the mount? Then nothing of upper.h may
+ * be called with it. Does not wait. */
+bool upper_is_taken(const struct upper *u, const struct upper_at *at);
+
 /* May clients have another descriptor? They leave a quarter of all to the
  * mount, whose reads need them; other users (`other`) half, so that its owner
  * can still work. 0 or -EMFILE. */
