@@ -82,8 +82,15 @@ int upper_new(const char *dir, const struct tree *tree, struct upper **ret,
 	u->most_fds = fds.rlim_cur;
 	pthread_mutex_init(&u->paths, NULL);
 	pthread_mutex_init(&u->lock, NULL);
+	upper_space_init(&u->space);
 	*ret = u;
 	return 0;
+}
+
+int upper_limit(struct upper *u, uint64_t bytes, double scale, struct err *err)
+{
+	return upper_space_limit(&u->space, bytes, scale, u->tree, u->dir.fd,
+				 err);
 }
 
 void upper_free(struct upper *u)
@@ -100,6 +107,7 @@ void upper_free(struct upper *u)
 	upper_free_nodes(u);
 	pthread_mutex_destroy(&u->paths);
 	pthread_mutex_destroy(&u->lock);
+	upper_space_fini(&u->space);
 	close(u->dir.fd);
 	free(u);
 }
@@ -234,6 +242,17 @@ static int settle(struct upper *u, const struct upper_at *at, int dir, int fd,
 	return r < 0 ? r : enter(u, at, fd, true, ret);
 }
 
+/* May this name be made? -ENOSPC; -EEXIST: it is there. */
+static int check_space(struct upper *u, int dir, const char *name)
+{
+	struct stat st;
+	int r = u->space.capacity ? upper_space_check(&u->space) : 0;
+
+	return r < 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+		       ? -EEXIST
+		       : r;
+}
+
 /* A new file; its descriptor. -EEXIST. */
 static int create(struct upper *u, const struct upper_at *at, mode_t mode,
 		  int flags, const struct upper_owner *owner,
@@ -243,8 +262,9 @@ static int create(struct upper *u, const struct upper_at *at, mode_t mode,
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	if (dir < 0)
-		return dir;
+	r = dir < 0 ? dir : check_space(u, dir, at->name);
+	if (r < 0)
+		return r;
 	fd = openat(dir, at->name,
 		    (flags & (O_ACCMODE | O_SYNC | O_DSYNC)) | O_CREAT |
 			    O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -291,8 +311,9 @@ static int make(struct upper *u, const struct upper_at *at, const char *target,
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	if (dir < 0)
-		return dir;
+	r = dir < 0 ? dir : check_space(u, dir, at->name);
+	if (r < 0)
+		return r;
 	if (target)
 		r = symlinkat(target, dir, at->name);
 	else if (S_ISDIR(mode))
@@ -354,14 +375,31 @@ int upper_link(struct upper *u, uint64_t ino, const struct upper_at *at,
 }
 
 /* What the kernel knows by a name that is about to go, so that it can still be
- * used: an O_PATH descriptor; -1: the kernel does not know it. */
+ * used: an O_PATH descriptor; -1: nothing needs it. */
 static int hold(struct upper *u, int dir, const struct upper_at *at, int *ret)
 {
 	*ret = -1;
-	if (!upper_knows(u, at->folder, at->name))
+	if (!u->space.capacity && !upper_knows(u, at->folder, at->name))
 		return 0;
 	*ret = openat(dir, at->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	return *ret < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* unlinkat(2), or renameat2(2) to a name with `to` in `to_dir`, after which
+ * `held` may have lost its last name. */
+static int drop_name(struct upper *u, int dir, const char *name, unsigned flags,
+		     int to_dir, const char *to, int held)
+{
+	int r;
+
+	pthread_mutex_lock(&u->space.lock);
+	r = to ? renameat2(dir, name, to_dir, to, flags)
+	       : unlinkat(dir, name, (int)flags);
+	r = r < 0 ? -errno : 0;
+	if (r == 0 && u->space.capacity)
+		upper_space_gone(&u->space, held, upper_is_open(u, held));
+	pthread_mutex_unlock(&u->space.lock);
+	return r;
 }
 
 static int remove_name(struct upper *u, const struct upper_at *at, bool folder)
@@ -375,8 +413,10 @@ static int remove_name(struct upper *u, const struct upper_at *at, bool folder)
 	r = hold(u, dir, at, &held);
 	if (r < 0)
 		return r;
-	if (unlinkat(dir, at->name, folder ? AT_REMOVEDIR : 0) < 0)
-		return -errno;
+	r = drop_name(u, dir, at->name, folder ? AT_REMOVEDIR : 0, -1, NULL,
+		      held);
+	if (r < 0)
+		return r;
 	upper_unname(u, at->folder, at->name, TAKE_FD(held));
 	return 0;
 }
@@ -408,8 +448,9 @@ static int rename_name(struct upper *u, const struct upper_at *from,
 	fresh = upper_name_new(to->folder, to->name);
 	if (!fresh)
 		return -ENOMEM;
-	if (renameat2(dir, from->name, to_dir, to->name, flags) < 0)
-		return -errno;
+	r = drop_name(u, dir, from->name, flags, to_dir, to->name, held);
+	if (r < 0)
+		return r;
 	if (flags & RENAME_EXCHANGE) {
 		upper_swap(u, from->folder, from->name, to->folder, to->name);
 		return 0;

@@ -379,6 +379,20 @@ void upper_put(struct upper *u, struct upper_node *n)
 	free_list(list);
 }
 
+bool upper_is_open(struct upper *u, int fd)
+{
+	const struct upper_node *n = NULL;
+	struct upper_real real;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return false;
+	real = (struct upper_real){ st.st_dev, st.st_ino };
+	LOCK_SCOPE(&u->lock);
+	HASH_FIND(by_real, u->reals, &real, sizeof(real), n);
+	return n && n->taken.opens;
+}
+
 bool upper_knows(struct upper *u, uint64_t folder, const char *name)
 {
 	LOCK_SCOPE(&u->lock);
