@@ -7,7 +7,6 @@
  */
 #include "store/bucket.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -17,6 +16,7 @@
 
 #include "common/hist.h"
 #include "common/json.h"
+#include "common/percent.h"
 #include "common/rng.h"
 #include "common/thread.h"
 #include "common/tick.h"
@@ -122,7 +122,7 @@ static char *objects_of(const char *base, const char *prefix)
 	if (!f)
 		return NULL;
 	fputs(base, f);
-	transfer_encode(f, prefix);
+	percent_encode(prefix, false, f);
 	return fclose(f) ? NULL : url;
 }
 
@@ -504,16 +504,6 @@ static void wake_lister(struct bucket_read *r, int error)
 	wake(&container_of(p, struct listing, page)->waiter, error);
 }
 
-static void put(FILE *f, const char *name, const char *value)
-{
-	fprintf(f, "%s=", name);
-	for (; *value; value++)
-		if (isalnum((unsigned char)*value) || strchr("-._~", *value))
-			fputc(*value, f);
-		else
-			fprintf(f, "%%%02X", (unsigned char)*value);
-}
-
 /* The names in order, as they are signed. */
 static char *query_of(const char *prefix, const char *token)
 {
@@ -524,11 +514,12 @@ static char *query_of(const char *prefix, const char *token)
 	if (!f)
 		return NULL;
 	if (*token) {
-		put(f, "continuation-token", token);
+		fputs("continuation-token=", f);
+		percent_encode(token, true, f);
 		fputc('&', f);
 	}
-	fputs("encoding-type=url&list-type=2&", f);
-	put(f, "prefix", prefix);
+	fputs("encoding-type=url&list-type=2&prefix=", f);
+	percent_encode(prefix, true, f);
 	return fclose(f) ? NULL : query;
 }
 

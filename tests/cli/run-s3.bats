@@ -113,8 +113,9 @@ nothing_left()
 		  - {that: retries > 3, kind: self, where: {store: throttles}}
 		  - {that: "most_in_flight[async] > 4 * most_in_flight[sync]", kind: self}
 	END
-	# the store of the cell, whatever the user's own is
+	# the store of the cell, whatever the user's own is, past a proxy
 	export AWS_ENDPOINT_URL_S3=http://127.0.0.1:1
+	export http_proxy=http://127.0.0.1:1 all_proxy=http://127.0.0.1:1 no_proxy=example.com
 	run --separate-stderr "$bin/gpemu-run" w.yaml
 	echo "$output" "$stderr"
 	[ "$status" -eq 0 ]
