@@ -169,7 +169,8 @@ static int work(void *ctx)
 	struct exchange *x = ctx;
 	struct put *p = x->put;
 	_cleanup_free_ char *buf = malloc(PIECE);
-	int r = buf ? objects_stage(p->objects, &p->file) : -ENOMEM;
+	int r = buf ? objects_stage(p->objects, p->end - p->at, &p->file)
+		    : -ENOMEM;
 	struct md5_ctx md5;
 
 	md5_init(&md5);

@@ -39,6 +39,7 @@ struct options {
 	char *tls_certificate, *tls_key;
 	bool anonymous;
 	struct conf_list hosts;
+	uint64_t capacity; /* 0: that of the profile */
 	uint64_t connections, header_timeout;
 };
 
@@ -94,6 +95,11 @@ static const struct conf_field fields[] = {
 	  .arg = "DIR",
 	  .help = "clients may put and delete objects, which are kept in DIR "
 		  "beside those of SOURCE" },
+	{ "capacity", CONF_SIZE, offsetof(struct options, capacity),
+	  .arg = "SIZE", .min = 4096, .max = STORAGE_MOST_CAPACITY,
+	  .help = "capacity of the store with --writable, for the dataset and "
+		  "what is put (default: that of the profile, or no limit but "
+		  "that of DIR)" },
 	{ "anonymous", CONF_BOOL, offsetof(struct options, anonymous),
 	  .help = "answer requests without a signature; only at an address "
 		  "that other machines cannot reach" },
@@ -132,6 +138,10 @@ static int settle(void *options, struct err *err)
 
 	if (isnan(o->base.time_scale))
 		o->base.time_scale = 1;
+	if (o->capacity && !o->writable)
+		return err_set(err, -EINVAL,
+			       "--capacity: nothing can be put; give "
+			       "--writable");
 	return setup_settle(
 		&o->base,
 		isnan(o->base.fs.cache_size.fraction) ? "none" : "lru", err);
@@ -208,6 +218,22 @@ static int start_objects(struct program *p, const char *source, struct err *err)
 		r = objects_new(dir, &p->service.names, &p->service.objects,
 				err);
 	uploads_init(&p->service.uploads, p->service.objects);
+	return r;
+}
+
+/* Once the profile is known. */
+static int limit_objects(struct program *p, struct err *err)
+{
+	uint64_t bytes = p->o.capacity;
+	int r;
+
+	if (!bytes)
+		bytes = server_storage(p->setup.server)->capacity.bytes;
+	if (!bytes || !p->service.objects)
+		return 0;
+	r = objects_limit(p->service.objects, bytes, err);
+	if (r < 0)
+		err_prefix(err, "--writable %s", p->o.writable);
 	return r;
 }
 
@@ -395,6 +421,8 @@ static int start(struct program *p, const char *source, struct err *err)
 	signals_block();
 	if (r == 0)
 		r = setup_server(&p->setup, &p->o.base, &more, err);
+	if (r == 0)
+		r = limit_objects(p, err);
 	if (r < 0)
 		return r;
 	server_set_hit_path(p->setup.server, "there is no mount");

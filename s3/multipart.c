@@ -344,7 +344,8 @@ static int join(struct exchange *x, const struct list *l)
 	struct put *p = x->put;
 	char hex[STORED_ETAG];
 	struct md5_ctx md5;
-	int r = objects_stage(p->objects, &p->file);
+	/* it takes the place of its parts */
+	int r = objects_stage(p->objects, 0, &p->file);
 
 	md5_init(&md5);
 	for (size_t i = 0; r == 0 && i < l->n; i++) {

@@ -49,7 +49,7 @@ nothing_left()
 	echo "$output" "$stderr"
 	[ "$status" -eq 0 ]
 	[[ $output == *"6 of 6 checks passed"* ]]
-	[[ $output == *"bytes read from the object store"*"; gpemu-s3,"* ]]
+	[[ $output == *"REAL      the program and the bytes of the object store; gpemu-s3,"*"EMULATED  the storage device; the records"* ]]
 	python3 - <<-'END'
 		import glob, json, os
 		total = sum(os.path.getsize(os.path.join(t, n)) for t, _, ns in os.walk("data") for n in ns)

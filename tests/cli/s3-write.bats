@@ -75,6 +75,39 @@ boto3_python()
 	[[ $output == *'--writable '*'none: No such file'* ]]
 }
 
+@test "s3 write: a full store" {
+	head -c 900000 /dev/urandom >"$TMP/part"
+	# the dataset has 759 of 1,024 blocks, the part 220
+	write --anonymous --capacity 4M
+	[ "$(code -T "$TMP/part" "$URL/data/one")" = '200 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/two")" = '507 XMinioStorageFull' ]
+	[ "$(code -T "$TMP/part" "$URL/data/one")" = '507 XMinioStorageFull' ]
+	curl -s "$URL/data/one" | cmp - "$TMP/part"
+	[ "$(code -H 'x-amz-copy-source: /data/one' -X PUT "$URL/data/copy")" = '507 XMinioStorageFull' ]
+	[ -z "$(find "$TMP/up/.gpemu" -type f)" ]
+	[ "$(code -X DELETE "$URL/data/one")" = '204 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/two")" = '200 ' ]
+	# smaller than the one before it, which is there until then
+	[ "$(code -T "$SRC/a/b/x" "$URL/data/two")" = '200 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/three")" = '200 ' ]
+	# in parts
+	[ "$(code -X DELETE "$URL/data/three")" = '204 ' ]
+	id=$(curl -s -X POST "$URL/data/parts?uploads" | grep -o '<UploadId>[^<]*' | cut -c11-)
+	[ "$(code -T "$TMP/part" "$URL/data/parts?uploadId=$id&partNumber=1")" = '200 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/parts?uploadId=$id&partNumber=2")" = '507 XMinioStorageFull' ]
+	etag=$(md5sum <"$TMP/part" | cut -c-32)
+	[ "$(code -X POST "$URL/data/parts?uploadId=$id" -d "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>$etag</ETag></Part></CompleteMultipartUpload>")" = '200 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/three")" = '507 XMinioStorageFull' ]
+	kill "$SERVER"
+	wait "$SERVER"
+	write --anonymous --capacity 4M
+	[ "$(code -T "$TMP/part" "$URL/data/three")" = '507 XMinioStorageFull' ]
+	[ "$(code -X DELETE "$URL/data/parts")" = '204 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/three")" = '200 ' ]
+	run -2 "$BUILD/gpemu-s3" --anonymous --listen 127.0.0.1:1 --capacity 4M "$SRC"
+	[[ $output == *'--capacity: nothing can be put; give --writable'* ]]
+}
+
 @test "s3 write: a body that is cut, too long, or not what it says" {
 	write --anonymous --header-timeout 2s
 	python3 - "$PORT" <<-'END'
