@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 URL = os.environ['AWS_ENDPOINT_URL']
+SHARD = 1 << 14  # bytes: some dozen objects of 100 samples, for faults to hit
 
 
 def files(top):
@@ -92,7 +93,7 @@ class streaming:
     def put(self, top):
         from streaming import MDSWriter
         with MDSWriter(out='s3://data/mds', columns={
-                'key': 'str', 'data': 'bytes'}, size_limit=1 << 20) as out:
+                'key': 'str', 'data': 'bytes'}, size_limit=SHARD) as out:
             for key, data in samples(top):
                 out.write({'key': key, 'data': data})
 
@@ -114,7 +115,7 @@ class litdata:
         import boto3
         with tempfile.TemporaryDirectory() as folder:
             litdata.optimize(fn=sample, inputs=list(samples(top)),
-                             output_dir=folder, chunk_bytes='1MB',
+                             output_dir=folder, chunk_bytes=SHARD,
                              num_workers=1, verbose=False)
             s3 = boto3.client('s3', endpoint_url=URL)
             for key, path in files(folder):

@@ -299,6 +299,45 @@ static void probability_is_kept_and_repeats(void **state)
 	}
 }
 
+/*
+ * The first few hundred of many seeds, one after the other, as experiments
+ * repeat: what fires is as many, as scattered and as independent as it should.
+ */
+static void short_runs_are_independent(void **state)
+{
+	enum { SEEDS = 4000, N = 306 };
+	const double p = .05, mean = N * p, variance = N * p * (1 - p);
+	struct fault_rule r = parse_one("op=read,p=0.05,errno=EBUSY");
+	double sum = 0, squares = 0, next_seed = 0, last = mean;
+	uint64_t pairs = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		double n = 0;
+		bool before = false;
+
+		for (uint64_t k = 1; k <= N; k++) {
+			bool fires = fault_fires(&r, seed, k, 0);
+
+			pairs += before && fires;
+			before = fires;
+			n += fires;
+		}
+		sum += n;
+		squares += (n - mean) * (n - mean);
+		next_seed += (n - mean) * (last - mean);
+		last = n;
+	}
+	fault_rule_fini(&r);
+	/* four standard deviations of each; the seeds are fixed */
+	assert_true(fabs(sum / SEEDS - mean) < 4 * sqrt(variance / SEEDS));
+	assert_true(fabs(squares / SEEDS / variance - 1) <
+		    4 * sqrt(2. / SEEDS));
+	assert_true(fabs(next_seed / SEEDS / variance) < 4 / sqrt(SEEDS));
+	assert_true(fabs((double)pairs - SEEDS * (N - 1) * p * p) <
+		    4 * sqrt(SEEDS * (N - 1) * p * p));
+}
+
 static void a_decision_depends_on_seed_rule_and_k_alone(void **state)
 {
 	struct fault_rule r = parse_one("p=.5,errno=EIO");
@@ -341,6 +380,7 @@ int main(void)
 		cmocka_unit_test(globs_match_names_or_paths),
 		cmocka_unit_test(counting_is_exact),
 		cmocka_unit_test(probability_is_kept_and_repeats),
+		cmocka_unit_test(short_runs_are_independent),
 		cmocka_unit_test(a_decision_depends_on_seed_rule_and_k_alone),
 		cmocka_unit_test(a_rule_is_for_its_operations_and_paths),
 	};
