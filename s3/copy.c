@@ -184,6 +184,9 @@ static int work(void *ctx)
 		p->at += n;
 		p->copied += n;
 	}
+	/* a connection holds one descriptor while it waits (main.c) */
+	util_closep(&p->from_fd);
+	p->from_fd = -1;
 	md5_digest(&md5, sizeof(p->md5), p->md5);
 	put_etag(p->md5, p->etag);
 	return r;

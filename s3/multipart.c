@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <sys/sendfile.h>
 
+#include "common/percent.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "s3/proto/elements.h"
@@ -421,7 +422,7 @@ static enum MHD_Result answer_completed(struct exchange *x)
 	fputs(XML_START "<CompleteMultipartUploadResult" XML_SPACE
 			"><Location>",
 	      out);
-	target_encode(x->target.path, false, out);
+	percent_encode(x->target.path, false, out);
 	fputs("</Location>", out);
 	xml_element(out, "Bucket", x->service->bucket);
 	xml_element(out, "Key", x->key);
@@ -473,7 +474,7 @@ static void add_key(FILE *f, const char *element, const char *key, bool encoded)
 {
 	fprintf(f, "<%s>", element);
 	if (encoded)
-		target_encode(key, false, f);
+		percent_encode(key, false, f);
 	else
 		xml_text(f, key);
 	fprintf(f, "</%s>", element);

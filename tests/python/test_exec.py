@@ -189,6 +189,13 @@ def test_the_timeline(python, profile, tmp_path):
     assert ends == sorted(ends)
 
 
+def test_no_space_for_the_timeline(python, profile, tmp_path):
+    run, record = train(python, profile, tmp_path, "--steps", 1, "--workers", 0,
+                        options=["--trace", "/dev/full"])
+    assert run.stderr.count("/dev/full: No space left on device") == 1
+    assert record["totals"]["steps"] == 2
+
+
 def test_a_larger_batch_does_not_fit(python, profile, tmp_path):
     run = gpemu_exec("--gpu", profile, "--", python, SCRIPT, "--batch-size",
                      33)
@@ -241,32 +248,58 @@ def test_odd_scripts(python, profile):
 
 
 def ranks(python, profile, tmp_path, slow_ms):
-    """The records of both, of training with DistributedDataParallel."""
-    record = tmp_path / f"ddp-{slow_ms}.json"
+    """The record and the timeline of both, of training with
+    DistributedDataParallel."""
+    record, trace = (tmp_path / f"{n}-{slow_ms}.json" for n in ("ddp", "trace"))
     run = gpemu_exec("--gpu", profile, "--gpus", 2, "--record", record, "--trace",
-                     tmp_path / "trace.json", "--",
+                     trace, "--",
                      python, "-m", "torch.distributed.run", "--standalone",
                      "--nproc-per-node", 2, SCRIPT.parent / "ddp.py",
                      env=dict(os.environ, SLOW_MS=str(slow_ms)))
     assert run.returncode == 0, run.stderr
     assert "gloo instead of nccl" in run.stderr
-    for more in "", ".rank1":
-        assert json.loads((tmp_path / f"trace.json{more}").read_text())
-    return [json.loads(Path(f"{record}{more}").read_text())["epochs"]
-            for more in ("", ".rank1")]
+    assert run.stderr.count("2 ranks, toy") == 1  # one table
+    assert not list(tmp_path.glob("*.rank*"))
+    return json.loads(record.read_text()), json.loads(trace.read_text())
+
+
+def same_timeline(events):
+    """Both ranks in a row of its own, on one clock."""
+    rows = {e["args"]["name"]: e["pid"] for e in events
+            if e["name"] == "process_name"}
+    assert sorted(rows) == ["rank 0", "rank 1"]
+    mine = {pid: [e for e in events if e["pid"] == pid] for pid in rows.values()}
+    assert len(mine) == 2
+    tracks = [{e["tid"] for e in some} for some in mine.values()]
+    assert not tracks[0] & tracks[1]
+    # the gradients of a step are everywhere at the same time
+    ends = [[(e["ts"] + e["dur"]) / 1e3 for e in some
+             if e["name"] == "all-reduce, exposed"] for some in mine.values()]
+    assert len(ends[0]) == len(ends[1]) == 12
+    assert ends[0] == pytest.approx(ends[1], abs=5)
+    assert all(e["ts"] >= 0 for e in events if e["ph"] == "X")
 
 
 @pytest.mark.timed
 def test_the_ranks_wait_for_the_slowest(python, profile, tmp_path):
     # the gradients of this model are a few kB: less than 1 ms of the link
-    for epochs in ranks(python, profile, tmp_path, 0):
+    record, _ = ranks(python, profile, tmp_path, 0)
+    for epochs in record["epochs"], *(r["epochs"] for r in record["ranks"]):
         assert [e["steps"] for e in epochs] == [6, 6]
-        assert epochs[1]["step_ms"] == [100] * 6
-    first, second = ranks(python, profile, tmp_path, 12)
+        assert epochs[1]["step_ms"] == pytest.approx([100] * 6)
+    assert [e["samples"] for e in record["epochs"]] == [2 * 6 * 16] * 2
+    assert record["totals"]["samples"] == 4 * 6 * 16
+    record, events = ranks(python, profile, tmp_path, 12)
     # rank 1 loads 16 samples of 12 ms for each step of 100 ms
+    first, second = (r["epochs"] for r in record["ranks"])
     assert second[1]["data_wait_s"] > .3
     assert first[1]["allreduce_s"] > .3 > second[1]["allreduce_s"]
     assert first[1]["seconds"] == pytest.approx(second[1]["seconds"], rel=.1)
+    assert record["epochs"][1]["seconds"] == max(first[1]["seconds"],
+                                                 second[1]["seconds"])
+    assert record["epochs"][1]["data_wait_s"] == pytest.approx(
+        (first[1]["data_wait_s"] + second[1]["data_wait_s"]) / 2)
+    same_timeline(events)
 
 
 def test_ranks_of_a_gpu_that_is_not_there(python, profile):
@@ -292,8 +325,8 @@ def sharded(python, profile, tmp_path, how):
 def test_parameters_are_sharded(python, profile, tmp_path, how):
     run, record = sharded(python, profile, tmp_path, how)
     assert run.returncode == 0, run.stderr
-    for more in "", ".rank1":
-        (epoch,) = json.loads(Path(f"{record}{more}").read_text())["epochs"]
+    for rank in json.loads(record.read_text())["ranks"]:
+        (epoch,) = rank["epochs"]
         assert epoch["step_ms"] == [100] * 4
         assert epoch["allreduce_s"] > 0
     assert (tmp_path / "saved").stat().st_size > 4 * parameters(8, 10)
@@ -317,6 +350,48 @@ def test_ranks_of_multiprocessing(python, profile, tmp_path, how):
                      "--", python, SCRIPT.parent / "forked.py", how,
                      env=dict(os.environ, PORT=str(port)))
     assert run.returncode == 0, run.stderr
-    for more in "", ".rank1":
-        (epoch,) = json.loads(Path(f"{record}{more}").read_text())["epochs"]
-        assert epoch["step_ms"] == [100] * 3
+    found = json.loads(record.read_text())
+    assert [r["rank"] for r in found["ranks"]] == [0, 1]
+    for epochs in found["epochs"], *(r["epochs"] for r in found["ranks"]):
+        assert [e["step_ms"] for e in epochs] == [[100] * 3]
+
+
+def test_scripts_of_one_command(python, profile, tmp_path):
+    """Each in a row of the timeline; the record is the last one's."""
+    record, trace = tmp_path / "record", tmp_path / "trace"
+    trace.write_text("of another job")
+    run = gpemu_exec("--gpu", profile, "--time-scale", .2, "--record", record,
+                     "--trace", trace, "--", "sh", "-c",
+                     f"{python} {SCRIPT} --steps 3 && {python} {SCRIPT} --steps 2")
+    assert run.returncode == 0, run.stderr
+    events = json.loads(trace.read_text())
+    begins = [[e["ts"] for e in events if e["pid"] == pid and e["ph"] == "X"]
+              for pid in dict.fromkeys(e["pid"] for e in events)]
+    assert len(begins) == 2 and max(begins[0]) < min(begins[1])
+    found = json.loads(record.read_text())
+    assert found["totals"]["steps"] == 4 and "ranks" not in found
+
+
+@pytest.mark.parametrize("how", ["fails", "interrupted"])
+def test_what_a_script_leaves_that_fails(python, profile, tmp_path, how):
+    code = """
+import os, signal, sys, torch
+model = torch.nn.Linear(4, 2).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=.1)
+for i in range(9):
+    model(torch.zeros(16, 4).cuda()).sum().backward()
+    optimizer.step()
+    if i == 4:
+        if sys.argv[1] == "fails":
+            raise ValueError("on purpose")
+        os.kill(os.getpid(), signal.SIGINT)
+"""
+    record, trace = tmp_path / "record", tmp_path / "trace"
+    run = gpemu_exec("--gpu", profile, "--model", "toy", "--precision", "fp32",
+                     "--time-scale", .1, "--record", record, "--trace", trace,
+                     "--", python, "-c", code, how)
+    assert run.returncode != 0
+    assert ("ValueError" if how == "fails" else "KeyboardInterrupt") in run.stderr
+    assert json.loads(record.read_text())["totals"]["steps"] == 5
+    assert len([e for e in json.loads(trace.read_text())
+                if e["name"] == "optimizer"]) == 5

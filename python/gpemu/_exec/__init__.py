@@ -12,6 +12,7 @@ models   which model of the profile it is, and its times
 card     libgpemu's clock, engines and page-locked memory
 saved    checkpoints and pickles
 record   the account at the end
+job      that of several ranks
 served   the GPU of a gpemu-gpud, shared with other jobs
 trace    the timeline
 output   files that are written where others may write, too

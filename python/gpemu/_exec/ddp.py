@@ -28,15 +28,17 @@ class Ranks:
         self._card = card
         self.n, self.rank = dist.get_world_size(), dist.get_rank()
         self._group = dist.new_group(backend="gloo")
-        mine = socket.gethostname(), time.monotonic_ns() / scale - card.now()
+        mine = (socket.gethostname(),
+                time.monotonic_ns() / scale - card.now(), os.getpid())
         found = [None] * self.n
         dist.all_gather_object(found, mine, group=self._group)
-        hosts = {host for host, _ in found}
+        hosts = {host for host, *_ in found}
         if len(hosts) > 1:
             raise RuntimeError(
                 f"gpemu exec: ranks on {len(hosts)} machines "
                 f"({', '.join(sorted(hosts))}): one is emulated")
-        self._ahead_ns = [int(origin - mine[1]) for _, origin in found]
+        self._ahead_ns = [int(origin - mine[1]) for _, origin, _ in found]
+        dev.state.record.join(self.rank, self.n, found[0][2])
 
     def reduced(self, begin_ns, end_ns, size):
         """When gradients of `size` bytes are summed over all ranks, whose own
@@ -137,8 +139,6 @@ def _init(original):
                            f"{backend or 'the default'}")
         original("gloo", *args, **kwargs)
         ranks = Ranks(dev.state.card, dev.state.options["time_scale"])
-        if "RANK" not in os.environ:  # of torch.multiprocessing
-            dev.state.record.set_rank(ranks.rank)
     return init_process_group
 
 

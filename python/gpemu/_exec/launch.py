@@ -7,9 +7,11 @@ import json
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import gpemu
+from gpemu._exec import job
 from gpemu._exec.card import Card
 from gpemu._exec.output import output
 
@@ -89,12 +91,14 @@ def main(words=None) -> None:
         if chosen[name]:
             chosen[name] = os.path.abspath(chosen[name])
             try:  # now, and not after the training
-                output(chosen[name], "a").close()
+                output(chosen[name], "w" if name == "trace" else "a").close()
             except OSError as error:
                 sys.exit(f"gpemu exec: {chosen[name]}: {error.strerror}")
     for name in "gpu", "gpu_server":
         if chosen[name] and os.path.exists(chosen[name]):
             chosen[name] = os.path.abspath(chosen[name])
+    os.environ["GPEMU_EXEC_BEGAN_NS"] = str(time.monotonic_ns())
+    job.begin()
     become(options.command, "exec", chosen)
 
 

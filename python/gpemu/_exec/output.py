@@ -21,5 +21,5 @@ def _opener(path, flags):
     return os.open(path, flags, 0o666)
 
 
-def output(path, mode="w"):
-    return open(path, mode, opener=_opener)
+def output(path, mode="w", **more):
+    return open(path, mode, opener=_opener, **more)

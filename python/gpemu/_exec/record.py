@@ -8,7 +8,7 @@ import sys
 from statistics import median
 
 import gpemu
-from gpemu._exec import trace
+from gpemu._exec import job, trace
 from gpemu._exec.output import output
 
 
@@ -28,13 +28,25 @@ class Record:
         self._gap, self._shared_ns, self._reduced_ns = (0, 0, 0), 0, 0
         self.copied_bytes = {"in_pinned": 0, "in_pageable": 0, "out": 0}
         self.evaluated = 0
-        self.set_rank(int(os.environ.get("RANK", 0)))
+        options = device.options
+        self.trace = trace.Trace(options.get("trace"), device.card.now,
+                                 options["time_scale"])
+        if "RANK" in os.environ:  # of torchrun, whose children have one job
+            self.join(int(os.environ["RANK"]),
+                      int(os.environ.get("WORLD_SIZE", 1)), os.getppid())
+        else:
+            self.join(0, 1, os.getpid())
 
-    def set_rank(self, rank):
-        """Of the process, which may learn it late."""
-        file = self._device.options.get("trace")
-        self.rank = f".rank{rank}" if rank else ""
-        self.trace = trace.Trace(file and file + self.rank, rank)
+    def join(self, rank, ranks, number):
+        """The process is one of a job, which has that number."""
+        self.rank, self.ranks, self._job = rank, ranks, str(number)
+        self.trace.rank, self.trace.ranks = rank, ranks
+        self._ended = None
+        try:
+            self._ended = job.joined() if ranks > 1 else None
+        except OSError as error:
+            print(f"gpemu exec: rank {rank} is in no record: the command "
+                  f"ended before: {error.strerror}", file=sys.stderr)
 
     def copied(self, begin, end, size, out, pinned):
         self.copied_bytes["out" if out else "in_pinned" if pinned
@@ -142,10 +154,7 @@ class Record:
             "torch": sys.modules["torch"].__version__,
             "options": device.options, "command": sys.argv,
             "models": models, "epochs": epochs,
-            "totals": {"seconds": sum(e["seconds"] for e in epochs),
-                       "samples": sum(e["samples"] for e in epochs),
-                       "steps": sum(e["steps"] for e in epochs),
-                       "forward_only": self.evaluated},
+            "totals": job.totals(epochs, self.evaluated),
             "copied_bytes": self.copied_bytes,
             "pinned": {"most_bytes": device.pinned.most_bytes,
                        "refused": device.pinned.refused},
@@ -159,10 +168,34 @@ class Record:
         found = self.result(models)
         if not found["epochs"] and not self.evaluated:
             return
+        if self.ranks == 1:
+            self._report(found)
+        elif self._ended:
+            mine = {"rank": self.rank, **found}
+            with job.ended(self._ended, self._job, mine) as ranks:
+                self._report(job.merged(ranks, self.ranks),
+                             len(ranks) == self.ranks)
+
+    def _report(self, found, whole=True):
+        """`whole`: all ranks are in it."""
+        if whole:
+            self._print(found)
+        file = self._device.options.get("record")
+        if not file:
+            return
+        try:
+            with output(file) as f:
+                json.dump(found, f, indent=1)
+        except OSError as error:
+            print(f"gpemu exec: {file}: {error.strerror}", file=sys.stderr)
+
+    def _print(self, found):
+        models = list(found["models"])
         out = [f"gpemu exec: {found['gpu']}, "
-               + ", ".join(models) + (", ESTIMATED" if found["estimated"]
-                                      and list(models) != ["ESTIMATED"]
-                                      else ""),
+               + (f"{self.ranks} ranks, " if self.ranks > 1 else "")
+               + ", ".join(models)
+               + (", ESTIMATED" if found["estimated"]
+                  and models != ["ESTIMATED"] else ""),
                "epoch  seconds  steps  step ms  data wait s  copy s  host s"
                "     AU"]
         for e in found["epochs"]:
@@ -171,17 +204,8 @@ class Record:
                        f"{e['step_ms_median']:8.3f} {e['data_wait_s']:12.3f} "
                        f"{e['transfer_stall_s']:7.3f} {e['host_s']:7.3f} "
                        f"{au:>6}")
-        print("\n".join(out), file=sys.stderr)
-        if self._device.card.server:
+        if found["server"]:
             wait = sum(e["share_wait_s"] for e in found["epochs"])
-            print(f"gpemu exec: GPU of {self._device.card.server}: "
-                  f"{wait:.3f} s waiting for other jobs", file=sys.stderr)
-        file = self._device.options.get("record")
-        if not file:
-            return
-        file += self.rank
-        try:
-            with output(file) as f:
-                json.dump(found, f, indent=1)
-        except OSError as error:
-            print(f"gpemu exec: {file}: {error.strerror}", file=sys.stderr)
+            out.append(f"gpemu exec: GPU of {found['server']}: {wait:.3f} s "
+                       "waiting for other jobs")
+        print("\n".join(out), file=sys.stderr)
