@@ -97,8 +97,11 @@ static int start_upper(struct mount *m, const char *spec, struct err *err)
 	struct rlimit files;
 	int r;
 
-	if (!dir)
-		return 0;
+	if (!dir) /* gpemu-run checks options before there is a folder */
+		return capacity ? err_set(err, -EINVAL,
+					  "--capacity: the mount is read-only; "
+					  "give --writable")
+				: 0;
 	if (!capacity)
 		capacity = server_storage(m->setup.server)->capacity.bytes;
 	r = setup_check_writable(&m->setup, dir, spec, err);

@@ -127,10 +127,6 @@ static int settle_peers(const struct options *o, struct err *err)
 
 static int settle_writable(const struct options *o, struct err *err)
 {
-	if (!o->writable && o->capacity)
-		return err_set(err, -EINVAL,
-			       "--capacity: the mount is read-only; give "
-			       "--writable");
 	if (!o->writable)
 		return 0;
 	if (o->read_only || setup_has_word(o->mount_options, "ro"))

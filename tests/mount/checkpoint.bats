@@ -249,6 +249,9 @@ timed()
 	}
 	gpemu-run w.yaml
 	saved inside
+	run -1 gpemu-run w.yaml base.fs.capacity=1M
+	[[ $output == *'No space left on device'* ]]
+	rm -r results
 	# a folder of the user's keeps what is his
 	echo mine >dir/mine
 	gpemu-run w.yaml fs.writable="$PWD/dir"

@@ -653,7 +653,7 @@ print(sum(-(-os.path.getsize(os.path.join(d, f)) // 4096)
 	unmount
 	run -1 gpemu-fs --writable "$dir" --capacity 20K "$src" "$mp"
 	[[ $output == *"--writable $dir: the device has a capacity of 20.0 KiB, but the dataset "* ]]
-	run -2 gpemu-fs --capacity 1M "$src" "$mp"
+	run -1 gpemu-fs --capacity 1M "$src" "$mp"
 	[[ $output == *'--capacity: the mount is read-only; give --writable'* ]]
 	run -2 gpemu-fs --writable "$dir" --capacity 100 "$src" "$mp"
 	gpemu-profile show "$BATS_TEST_TMPDIR/small.yaml" | grep -q '^capacity *400 KiB'

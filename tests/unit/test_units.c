@@ -60,6 +60,16 @@ static void capacity_is_a_share_or_a_size(void **state)
 	assert_true(c.yields);
 }
 
+static void a_part_stands_for_the_whole(void **state)
+{
+	(void)state;
+	assert_int_equal(units_unscaled(12345, 1), 12345);
+	assert_int_equal(units_unscaled(0, .01), 0);
+	assert_int_equal(units_unscaled(41, .01), 4100);
+	assert_int_equal(units_unscaled(2, .75), 3); /* 2.67 */
+	assert_int_equal(units_unscaled(1ull << 60, .001), 1ull << 63);
+}
+
 static void exact_text_reads_back(void **state)
 {
 	static const uint64_t values[] = {
@@ -153,6 +163,7 @@ int main(void)
 		cmocka_unit_test(size_refuses_what_is_not_one),
 		cmocka_unit_test(duration_needs_its_unit),
 		cmocka_unit_test(capacity_is_a_share_or_a_size),
+		cmocka_unit_test(a_part_stands_for_the_whole),
 		cmocka_unit_test(exact_text_reads_back),
 		cmocka_unit_test(exact_share_reads_back),
 		cmocka_unit_test(human_text_has_three_digits),
