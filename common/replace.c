@@ -96,6 +96,36 @@ int replace_end_stream(struct replace *r, FILE *f)
 	return replace_end(r, code);
 }
 
+int replace_open(struct replace *r, const char *folder, const char *name,
+		 FILE **ret, struct err *err)
+{
+	char *path = folder ? util_join(folder, name) : strdup(name);
+	int code = path ? replace_begin_stream(r, path, ret) : -ENOMEM;
+
+	if (code < 0)
+		err_set(err, code, "%s: %s", path ? path : name,
+			strerror(-code));
+	if (code < 0)
+		free(path);
+	else
+		r->joined = path;
+	return code;
+}
+
+int replace_close(struct replace *r, FILE *f, int code, struct err *err)
+{
+	if (code == 0) {
+		code = replace_end_stream(r, f);
+	} else {
+		fclose(f);
+		replace_end(r, code);
+	}
+	if (code < 0)
+		err_set(err, code, "%s: %s", r->path, strerror(-code));
+	free(TAKE_PTR(r->joined));
+	return code;
+}
+
 /* .NAME.RANDOM.tmp */
 static bool is_beside(const char *entry, const char *name)
 {

@@ -101,22 +101,6 @@ double rng_gamma(struct rng *r, double shape, double scale)
 	}
 }
 
-void rng_bytes(struct rng *r, void *buf, size_t n)
-{
-	unsigned char *p = buf;
-
-	for (; n >= 8; n -= 8, p += 8) {
-		uint64_t v = rng_u64(r);
-
-		memcpy(p, &v, 8);
-	}
-	if (n) {
-		uint64_t v = rng_u64(r);
-
-		memcpy(p, &v, n);
-	}
-}
-
 uint64_t rng_key(uint64_t seed, const char *name, uint64_t index)
 {
 	struct rng r = rng_stream(seed, name, index);

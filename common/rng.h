@@ -30,8 +30,6 @@ uint64_t rng_below(struct rng *r, uint64_t n);
 double rng_normal(struct rng *r);
 /* Gamma with mean shape * scale; shape > 0. */
 double rng_gamma(struct rng *r, double shape, double scale);
-/* Fill a buffer. */
-void rng_bytes(struct rng *r, void *buf, size_t n);
 /*
  * Random access to an endless stream: its bytes [offset, offset + n). A word
  * depends only on the key and its position (SplitMix64 by counter: Steele et

@@ -135,6 +135,15 @@ int units_parse_capacity(const char *s, struct units_capacity *ret)
 	return parse(s, sizes, &ret->bytes);
 }
 
+uint64_t units_unscaled(uint64_t bytes, double scale)
+{
+	double whole = scale < 1 ? ceil((double)bytes / scale) : 0;
+
+	if (scale >= 1)
+		return bytes;
+	return whole < 9223372036854775808.0 ? (uint64_t)whole : 1ull << 63;
+}
+
 uint64_t units_capacity_bytes(const struct units_capacity *c, uint64_t whole)
 {
 	if (c->fraction < 0)

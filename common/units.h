@@ -50,6 +50,9 @@ int units_parse_double(const char *s, double *ret);
  * limit. */
 uint64_t units_capacity_bytes(const struct units_capacity *c, uint64_t whole);
 
+/* Of which `bytes` are the part `scale` (0 to 1), rounded up; at most 2^63. */
+uint64_t units_unscaled(uint64_t bytes, double scale);
+
 /*
  * Times of files, in ns since 1970, clamped to the years 1677 to 2262.
  */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/json.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -62,7 +63,7 @@ static int granted_memory(struct gpemu_card *c, struct err *err)
 	if (r < 0)
 		return r;
 	gpu = json_array_get(json_object_get(status, "gpus"), 0);
-	mib = json_number_value(json_object_get(gpu, "memory_total_mib"));
+	mib = json_get_number(gpu, "memory_total_mib");
 	if (mib > 0 && mib < c->profile.memory_mib)
 		gpu_profile_resize(&c->profile, mib);
 	return 0;

@@ -2,7 +2,6 @@
 /* GPUs without a loader. */
 #include <errno.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "common/tick.h"
 #include "common/util.h"

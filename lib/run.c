@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A training run: loader/train/session.h behind the public header. */
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "common/json.h"
@@ -468,13 +467,13 @@ static void fill_epoch(const struct account *a, struct gpemu_epoch *ret)
 		.failed_samples = a->failed_samples,
 		.data_bytes = a->bytes,
 		.elapsed_ns = a->elapsed_ns,
-		.compute_ns = account_mean(a, a->compute_ns),
-		.data_wait_ns = account_mean(a, a->data_wait_ns),
-		.fetch_stall_ns = account_mean(a, a->fetch_stall_ns),
-		.prep_stall_ns = account_mean(a, a->prep_stall_ns),
-		.pin_stall_ns = account_mean(a, a->pin_stall_ns),
-		.transfer_stall_ns = account_mean(a, a->transfer_stall_ns +
-							     a->host_stall_ns),
+		.compute_ns = account_mean(a, a->all.compute_ns),
+		.data_wait_ns = account_mean(a, a->all.data_wait_ns),
+		.fetch_stall_ns = account_mean(a, a->all.fetch_stall_ns),
+		.prep_stall_ns = account_mean(a, a->all.prep_stall_ns),
+		.pin_stall_ns = account_mean(a, a->all.pin_stall_ns),
+		.transfer_stall_ns = account_mean(
+			a, a->all.transfer_stall_ns + a->all.host_stall_ns),
 		.checkpoint_stall_ns = a->checkpoint_stall_ns,
 		.utilisation = account_au(a),
 	};

@@ -273,18 +273,11 @@ static int export_to(const char *folder, const struct run_options *o,
 
 	if (!o->output)
 		return export_folder(folder, o->epochs, stdout, err);
-	code = replace_begin_stream(&file, o->output, &f);
+	code = replace_open(&file, NULL, o->output, &f, err);
 	if (code < 0)
-		return err_set(err, code, "%s: %s", o->output, strerror(-code));
+		return code;
 	code = export_folder(folder, o->epochs, f, err);
-	if (code < 0) {
-		fclose(f);
-		return replace_end(&file, code);
-	}
-	code = replace_end_stream(&file, f);
-	return code < 0 ? err_set(err, code, "%s: %s", o->output,
-				  strerror(-code))
-			: 0;
+	return replace_close(&file, f, code, err);
 }
 
 /* gpemu-run export FOLDER [-o FILE] */
@@ -308,22 +301,19 @@ static int import_to(const char *path, const struct run_options *o,
 		     const struct dlio *d, struct err *err)
 {
 	struct replace file;
-	FILE *f = stdout;
-	int code = o->output ? replace_begin_stream(&file, o->output, &f) : 0;
+	FILE *f;
+	int code;
 
-	if (code < 0)
-		return err_set(err, code, "%s: %s", o->output, strerror(-code));
-	code = dlio_write(d, path, f);
-	if (o->output && code < 0) {
-		fclose(f);
-		replace_end(&file, code);
-	} else if (o->output) {
-		code = replace_end_stream(&file, f);
+	if (!o->output) {
+		code = dlio_write(d, path, stdout);
+		return code < 0 ? err_set(err, code, "stdout: %s",
+					  strerror(-code))
+				: 0;
 	}
-	return code < 0 ? err_set(err, code, "%s: %s",
-				  o->output ? o->output : "stdout",
-				  strerror(-code))
-			: 0;
+	code = replace_open(&file, NULL, o->output, &f, err);
+	if (code < 0)
+		return code;
+	return replace_close(&file, f, dlio_write(d, path, f), err);
 }
 
 /* gpemu-run import FILE.yaml [-o FILE] */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "common/json.h"
 #include "common/log.h"
@@ -164,23 +163,17 @@ static void print_all(const struct runner *r, const struct result *res,
 static int write_table(const struct runner *r, const struct result *res,
 		       const struct verdicts *v, bool quiet, struct err *err)
 {
-	_cleanup_free_ char *path = NULL;
 	struct replace file;
 	struct wrap w;
 	FILE *f;
-	int code;
+	int code = replace_open(&file, r->out, "table.txt", &f, err);
 
-	if (asprintf(&path, "%s/table.txt", r->out) < 0)
-		return -ENOMEM;
-	code = replace_begin_stream(&file, path, &f);
-	if (code == 0) {
-		print_all(r, res, v, 0, f);
-		code = replace_end_stream(&file, f);
-	}
 	if (code < 0)
-		return err_set(err, code, "%s: %s", path, strerror(-code));
-	if (quiet)
-		return 0;
+		return code;
+	print_all(r, res, v, 0, f);
+	code = replace_close(&file, f, 0, err);
+	if (code < 0 || quiet)
+		return code;
 	code = wrap_begin(&w, stdout);
 	if (code < 0)
 		return code;
@@ -193,24 +186,18 @@ static int write_table(const struct runner *r, const struct result *res,
 static int write_csv(const struct runner *r, const struct result *res,
 		     const struct verdicts *v, struct err *err)
 {
-	_cleanup_free_ char *path = NULL;
 	struct replace file;
 	FILE *f;
-	int code;
+	int code = replace_open(&file, r->out,
+				v ? "verdicts.csv" : "results.csv", &f, err);
 
-	if (asprintf(&path, "%s/%s.csv", r->out, v ? "verdicts" : "results") <
-	    0)
-		return -ENOMEM;
-	code = replace_begin_stream(&file, path, &f);
-	if (code == 0) {
-		if (v)
-			verdicts_csv(v, r->w->name, f);
-		else
-			result_csv(res, f);
-		code = replace_end_stream(&file, f);
-	}
-	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
-			: 0;
+	if (code < 0)
+		return code;
+	if (v)
+		verdicts_csv(v, r->w->name, f);
+	else
+		result_csv(res, f);
+	return replace_close(&file, f, 0, err);
 }
 
 static int make_report(struct runner *r, bool quiet, bool *ret_failed,

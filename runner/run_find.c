@@ -45,8 +45,7 @@ static double median_of(const json_t *tries, uint64_t gpus, const char *key,
 	json_array_foreach ((json_t *)tries, i, one)
 		if (v && (uint64_t)json_integer_value(
 				 json_object_get(one, "gpus")) == gpus)
-			v[(*ret_n)++] =
-				json_number_value(json_object_get(one, key));
+			v[(*ret_n)++] = json_get_number(one, key);
 	return stats_spread(v, *ret_n).median;
 }
 
@@ -187,7 +186,7 @@ static void print_table(const json_t *found, size_t width, FILE *f)
 	fprintf(f,
 		"\nLargest number of GPUs that this storage keeps at %.3g %% "
 		"utilisation; medians of several runs at the boundary.\n",
-		100 * json_number_value(json_object_get(found, "au")));
+		100 * json_get_number(found, "au"));
 	origins_print(json_object_get(found, "runs"), f);
 }
 
@@ -195,7 +194,7 @@ static void print_table(const json_t *found, size_t width, FILE *f)
 
 static void plot_files(const json_t *found, FILE *data, FILE *script)
 {
-	double wanted = 100 * json_number_value(json_object_get(found, "au"));
+	double wanted = 100 * json_get_number(found, "au");
 	const json_t *point, *at;
 	size_t i, k;
 
@@ -221,7 +220,7 @@ static void plot_files(const json_t *found, FILE *data, FILE *script)
 		json_array_foreach (json_object_get(point, "by_gpus"), k, at)
 			fprintf(data, "%" JSON_INTEGER_FORMAT " %.9g\n",
 				json_integer_value(json_object_get(at, "gpus")),
-				json_number_value(json_object_get(at, "au")));
+				json_get_number(at, "au"));
 		fputs("\n\n", data);
 	}
 	fputs("\nunset output\n", script);
@@ -285,7 +284,7 @@ static void html_page(const struct runner *r, const json_t *found, FILE *f)
 
 	snprintf(title, sizeof(title),
 		 "How many GPUs does this storage keep at %.3g %%?",
-		 100 * json_number_value(json_object_get(found, "au")));
+		 100 * json_get_number(found, "au"));
 	html_head(f, w->name, title);
 	html_text(f, w->question);
 	fputs("</p>\n</header>\n<main>\n", f);
@@ -310,23 +309,17 @@ static void html_page(const struct runner *r, const json_t *found, FILE *f)
 static int write_file(const struct runner *r, const char *name,
 		      const json_t *found, bool html, struct err *err)
 {
-	_cleanup_free_ char *path = NULL;
 	struct replace file;
 	FILE *f;
-	int code;
+	int code = replace_open(&file, r->out, name, &f, err);
 
-	if (asprintf(&path, "%s/%s", r->out, name) < 0)
-		return -ENOMEM;
-	code = replace_begin_stream(&file, path, &f);
-	if (code == 0) {
-		if (html)
-			html_page(r, found, f);
-		else
-			print_table(found, 0, f);
-		code = replace_end_stream(&file, f);
-	}
-	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
-			: 0;
+	if (code < 0)
+		return code;
+	if (html)
+		html_page(r, found, f);
+	else
+		print_table(found, 0, f);
+	return replace_close(&file, f, 0, err);
 }
 
 /* The table (also on stdout unless quiet), the plot, the page, the JSON. */
@@ -470,9 +463,7 @@ static double of_last_epoch(const json_t *record, const char *key)
 	const json_t *epochs = json_object_get(record, "epochs");
 	size_t n = json_array_size(epochs);
 
-	return n ? json_number_value(
-			   json_object_get(json_array_get(epochs, n - 1), key))
-		 : 0;
+	return n ? json_get_number(json_array_get(epochs, n - 1), key) : 0;
 }
 
 static bool disturbed(const json_t *record)

@@ -157,8 +157,7 @@ static int open_part(const struct suite *s, struct suite_part *parts, size_t i,
 static double time_of(const struct suite_part *p, uint64_t begin)
 {
 	double now = (double)(tick_wall() - begin) / NS_PER_S;
-	double all =
-		json_number_value(json_object_get(p->summary, "wall_seconds"));
+	double all = json_get_number(p->summary, "wall_seconds");
 
 	return MAX(now, all);
 }
@@ -208,23 +207,17 @@ static int write_text(const char *out, const char *name, const struct suite *s,
 		      const struct suite_part *parts, bool html,
 		      struct err *err)
 {
-	_cleanup_free_ char *path = NULL;
 	struct replace file;
 	FILE *f;
-	int code;
+	int code = replace_open(&file, out, name, &f, err);
 
-	if (asprintf(&path, "%s/%s", out, name) < 0)
-		return -ENOMEM;
-	code = replace_begin_stream(&file, path, &f);
 	if (code < 0)
-		return err_set(err, code, "%s: %s", path, strerror(-code));
+		return code;
 	if (html)
 		suite_html(s, parts, out, f);
 	else
 		suite_print(s, parts, 0, f);
-	code = replace_end_stream(&file, f);
-	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
-			: 0;
+	return replace_close(&file, f, 0, err);
 }
 
 static int report(const struct suite *s, const struct suite_part *parts,

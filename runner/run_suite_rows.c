@@ -101,9 +101,8 @@ static json_t *shown_row(const json_t *p)
 
 		if (!to_theirs || !to_ours)
 			break;
-		result_number(
-			number, sizeof(number),
-			json_number_value(json_object_get(v, "published")));
+		result_number(number, sizeof(number),
+			      json_get_number(v, "published"));
 		fprintf(to_theirs, "%s%s: %s", i ? "; " : "",
 			json_get_text(v, "at"), number);
 		result_number(number, sizeof(number), json_number_value(mine));

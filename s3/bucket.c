@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/percent.h"
 #include "common/util.h"
 #include "s3/object.h"
 #include "s3/proto/xml.h"
@@ -62,7 +63,7 @@ static void add_name(FILE *f, const char *element, const char *name,
 {
 	fprintf(f, "<%s>", element);
 	if (encoded)
-		target_encode(name, false, f);
+		percent_encode(name, false, f);
 	else
 		xml_text(f, name);
 	fprintf(f, "</%s>", element);

@@ -169,7 +169,8 @@ static int work(void *ctx)
 	struct exchange *x = ctx;
 	struct put *p = x->put;
 	_cleanup_free_ char *buf = malloc(PIECE);
-	int r = buf ? objects_stage(p->objects, &p->file) : -ENOMEM;
+	int r = buf ? objects_stage(p->objects, p->end - p->at, &p->file)
+		    : -ENOMEM;
 	struct md5_ctx md5;
 
 	md5_init(&md5);
@@ -183,6 +184,9 @@ static int work(void *ctx)
 		p->at += n;
 		p->copied += n;
 	}
+	/* a connection holds one descriptor while it waits (main.c) */
+	util_closep(&p->from_fd);
+	p->from_fd = -1;
 	md5_digest(&md5, sizeof(p->md5), p->md5);
 	put_etag(p->md5, p->etag);
 	return r;

@@ -11,6 +11,7 @@
 #include "s3/copy.h"
 #include "s3/multipart.h"
 #include "s3/object.h"
+#include "s3/proto/host.h"
 #include "s3/put.h"
 #include "s3/remove.h"
 
@@ -18,6 +19,52 @@
 	"response-cache-control,response-content-disposition," \
 	"response-content-encoding,response-content-language," \
 	"response-content-type,response-expires,"
+
+/* --- who asks ----------------------------------------------------------- */
+
+/* Is the bucket in the name of the host, "bucket.localhost:9000"? */
+static bool in_host(const struct exchange *x)
+{
+	const char *host = exchange_header(x, "Host");
+	size_t n = strlen(x->service->bucket);
+
+	/* "127.0.0.1" is no bucket "127" */
+	return host && host[strspn(host, "0123456789.:")] &&
+	       !strncasecmp(host, x->service->bucket, n) && host[n] == '.';
+}
+
+/* Is it a name of this server, with or without the bucket? */
+static bool is_ours(const struct exchange *x, const char *host)
+{
+	const struct service *s = x->service;
+	char *const *names = s->hosts->items;
+
+	if (host_is_local(host))
+		return true;
+	if (in_host(x))
+		host += strlen(s->bucket) + 1;
+	if (host_is(host, s->listen))
+		return true;
+	for (size_t i = 0; i < s->hosts->n; i++)
+		if (!strcmp(names[i], "*") || host_is(host, names[i]))
+			return true;
+	return false;
+}
+
+/* Without a signature? */
+static enum failure allow(struct exchange *x, struct err *err)
+{
+	const char *host = exchange_header(x, "Host");
+
+	/* of a browser, in which a page of anybody may run */
+	if (exchange_header(x, "Origin"))
+		return FAILURE_ACCESS_DENIED;
+	if (!host || is_ours(x, host))
+		return FAILURE_NONE;
+	err_set(err, -EACCES,
+		"The server does not know the name in Host; see --host.");
+	return FAILURE_ACCESS_DENIED;
+}
 
 static enum failure authenticate(struct exchange *x, struct err *err)
 {
@@ -29,12 +76,8 @@ static enum failure authenticate(struct exchange *x, struct err *err)
 		err_set(err, -E2BIG, "There are too many headers.");
 		return FAILURE_INVALID_REQUEST;
 	}
-	if (s->anonymous && (!s->keys->n || !sigv4_is_signed(&h.request))) {
-		/* of a browser, in which a page of anybody may run */
-		return sigv4_header(&h.request, "Origin")
-			       ? FAILURE_ACCESS_DENIED
-			       : FAILURE_NONE;
-	}
+	if (s->anonymous && (!s->keys->n || !sigv4_is_signed(&h.request)))
+		return allow(x, err);
 	x->is_signed = true;
 	return sigv4_check(&h.request, s->keys, s->region,
 			   tick_realtime() / (int64_t)NS_PER_S, &x->seed, err);
@@ -111,17 +154,6 @@ static const char *unknown_arg(const struct exchange *x, const char *args)
 			return name;
 	}
 	return NULL;
-}
-
-/* Is the bucket in the name of the host, "bucket.localhost:9000"? */
-static bool in_host(const struct exchange *x)
-{
-	const char *host = exchange_header(x, "Host");
-	size_t n = strlen(x->service->bucket);
-
-	/* "127.0.0.1" is no bucket "127" */
-	return host && host[strspn(host, "0123456789.:")] &&
-	       !strncasecmp(host, x->service->bucket, n) && host[n] == '.';
 }
 
 /* The rest of the path behind the bucket; NULL: it is another bucket. */

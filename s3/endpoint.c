@@ -16,6 +16,7 @@
 #include "common/util.h"
 #include "net/addr.h"
 #include "s3/dispatch.h"
+#include "s3/proto/xml.h"
 #include "s3/put.h"
 
 /* arbitrary: S3 allows headers of 8 KiB, and MHD needs room for the answer */
@@ -26,7 +27,7 @@
  * connection for as long as it likes */
 enum { LEAST_PER_S = 1000 };
 /* arbitrary: more threads than this do not help one network card */
-enum { MOST_THREADS = 8, BACKLOG = 4096 };
+enum { MOST_THREADS = ENDPOINT_SPARE / 8, BACKLOG = 4096 };
 
 struct client {
 	int fd;
@@ -34,6 +35,7 @@ struct client {
 	enum { READS_HEADERS, READS_BODY, SERVED } state;
 	uint64_t bytes; /* of bodies; atomic */
 	uint64_t had;	/* of these, at `since` */
+	bool refused;
 	struct client *prev, *next;
 };
 
@@ -42,10 +44,52 @@ struct endpoint {
 	struct MHD_Daemon *daemon;
 	pthread_mutex_t lock; /* guards the list and what is in it */
 	struct client *clients;
-	bool quiet; /* the listener is ours again */
+	unsigned n_clients; /* that are not refused */
+	bool told;	    /* that clients were refused */
+	bool quiet;	    /* the listener is ours again */
 };
 
 /* --- connections -------------------------------------------------------- */
+
+/* One too many: what S3 says, as soon as it comes. If it waited, it would be
+ * for connections that others keep idle. */
+static void refuse(struct endpoint *e, struct client *c)
+{
+	static const char body[] = XML_START
+		"<Error><Code>SlowDown</Code><Message>Too many "
+		"connections.</Message></Error>";
+	char text[512];
+	int n = snprintf(text, sizeof(text),
+			 "HTTP/1.1 503 Service Unavailable\r\n"
+			 "Content-Type: application/xml\r\n"
+			 "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+			 strlen(body), body);
+
+	/* there is room for it; with TLS it could not be read */
+	if (!e->c.certificate)
+		send(c->fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	shutdown(c->fd, SHUT_RDWR);
+	__atomic_fetch_add(&e->c.service->refused, 1, __ATOMIC_RELAXED);
+}
+
+static void add_client(struct endpoint *e, struct client *c)
+{
+	bool tell;
+
+	pthread_mutex_lock(&e->lock);
+	DL_APPEND(e->clients, c);
+	c->refused = e->n_clients == e->c.connections;
+	e->n_clients += !c->refused;
+	tell = c->refused && !e->told;
+	e->told |= tell;
+	pthread_mutex_unlock(&e->lock);
+	if (c->refused)
+		refuse(e, c);
+	if (tell)
+		log_warn("there are %u connections: more are refused "
+			 "(--connections)",
+			 e->c.connections);
+}
 
 static void connection_changed(void *ctx, struct MHD_Connection *connection,
 			       void **socket_ctx,
@@ -66,12 +110,11 @@ static void connection_changed(void *ctx, struct MHD_Connection *connection,
 		addr_tune(c->fd);
 		__atomic_fetch_add(&e->c.service->connections, 1,
 				   __ATOMIC_RELAXED);
-		pthread_mutex_lock(&e->lock);
-		DL_APPEND(e->clients, c);
-		pthread_mutex_unlock(&e->lock);
+		add_client(e, c);
 	} else if (c) {
 		pthread_mutex_lock(&e->lock);
 		DL_DELETE(e->clients, c);
+		e->n_clients -= !c->refused;
 		pthread_mutex_unlock(&e->lock);
 		free(c);
 	}
@@ -140,9 +183,13 @@ void endpoint_sweep(struct endpoint *e)
 static void *request_begins(void *ctx, const char *uri,
 			    struct MHD_Connection *connection)
 {
+	struct client *c = client_of(connection);
 	struct endpoint *e = ctx;
-	struct exchange *x = calloc(1, sizeof(*x));
+	struct exchange *x;
 
+	if (c && c->refused)
+		return NULL;
+	x = calloc(1, sizeof(*x));
 	if (!x)
 		return NULL;
 	x->service = e->c.service;
@@ -276,7 +323,7 @@ static struct MHD_Daemon *start(struct endpoint *e, unsigned threads)
 		e->c.certificate ? tls : tls + 3, MHD_OPTION_LISTEN_SOCKET,
 		e->c.listener, MHD_OPTION_STRICT_FOR_CLIENT, 1,
 		MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0,
-		MHD_OPTION_CONNECTION_LIMIT, MAX(e->c.connections, threads),
+		MHD_OPTION_CONNECTION_LIMIT, e->c.connections + ENDPOINT_SPARE,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_BYTES,
 		MHD_OPTION_CONNECTION_TIMEOUT,
 		(unsigned)(e->c.header_ns / NS_PER_S + 1),

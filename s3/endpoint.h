@@ -11,10 +11,14 @@
 
 #include "s3/exchange.h"
 
+/* Connections that are being refused, 8 of each thread. arbitrary: it takes
+ * microseconds */
+enum { ENDPOINT_SPARE = 64 };
+
 struct endpoint_config {
 	struct service *service; /* borrowed */
 	int listener;		 /* which endpoint_free closes */
-	unsigned connections;	 /* at once, at most; others wait */
+	unsigned connections;	 /* at once, at most; others are refused */
 	uint64_t header_ns;	 /* for the next request of a connection */
 	/* texts of PEM, which libmicrohttpd parses at the start; NULL: HTTP
 	 * without TLS */

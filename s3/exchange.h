@@ -54,10 +54,12 @@ struct service {
 	void *source_state;
 	const struct keys *keys;
 	const char *bucket, *region;
-	bool anonymous; /* requests need no signature */
+	bool anonymous;		       /* requests need no signature */
+	const char *listen;	       /* HOST:PORT */
+	const struct conf_list *hosts; /* more names of it; "*": all */
 	/* atomic */
 	uint64_t operations[OPERATION_N], failures[FAILURE_N];
-	uint64_t connections, requests;
+	uint64_t connections, refused, requests;
 };
 
 struct exchange {

@@ -38,6 +38,8 @@ struct options {
 	char *listen, *bucket, *region, *keys, *writable;
 	char *tls_certificate, *tls_key;
 	bool anonymous;
+	struct conf_list hosts;
+	uint64_t capacity; /* 0: that of the profile */
 	uint64_t connections, header_timeout;
 };
 
@@ -68,6 +70,13 @@ static int check_bucket(const void *object, struct err *err)
 			      "and hyphens");
 }
 
+static int check_host(const void *object, struct err *err)
+{
+	const char *s = *(char *const *)object;
+
+	return *s ? 0 : err_set(err, -EINVAL, "not a name of a host, or *");
+}
+
 static const struct conf_field fields[] = {
 	{ "listen", CONF_STRING, offsetof(struct options, listen),
 	  .check = check_listen, .arg = "HOST:PORT",
@@ -86,9 +95,20 @@ static const struct conf_field fields[] = {
 	  .arg = "DIR",
 	  .help = "clients may put and delete objects, which are kept in DIR "
 		  "beside those of SOURCE" },
+	{ "capacity", CONF_SIZE, offsetof(struct options, capacity),
+	  .arg = "SIZE", .min = 4096, .max = STORAGE_MOST_CAPACITY,
+	  .help = "capacity of the store with --writable, for the dataset and "
+		  "what is put (default: that of the profile, or no limit but "
+		  "that of DIR)" },
 	{ "anonymous", CONF_BOOL, offsetof(struct options, anonymous),
 	  .help = "answer requests without a signature; only at an address "
 		  "that other machines cannot reach" },
+	{ "host", CONF_LIST, offsetof(struct options, hosts),
+	  .item = CONF_STRING, .item_size = sizeof(char *), .lone = true,
+	  .check = check_host, .arg = "NAME",
+	  .help = "a name by which clients call it without a signature, beside "
+		  "its address, localhost and names below that; *: any; may be "
+		  "given several times" },
 	{ "tls_certificate", CONF_STRING,
 	  offsetof(struct options, tls_certificate), .arg = "FILE",
 	  .help = "serve HTTPS, with this certificate (PEM)" },
@@ -97,7 +117,7 @@ static const struct conf_field fields[] = {
 	  .help = "its private key (PEM), a file that only its owner reads" },
 	{ "connections", CONF_UINT, offsetof(struct options, connections),
 	  .arg = "N", .min = 1, .max = 100000,
-	  .help = "connections at once; others wait (default: 1024)" },
+	  .help = "connections at once; more get SlowDown (default: 1024)" },
 	{ "header_timeout", CONF_DURATION,
 	  offsetof(struct options, header_timeout), .arg = "DURATION",
 	  .min = NS_PER_S, .max = 3600. * NS_PER_S,
@@ -118,6 +138,10 @@ static int settle(void *options, struct err *err)
 
 	if (isnan(o->base.time_scale))
 		o->base.time_scale = 1;
+	if (o->capacity && !o->writable)
+		return err_set(err, -EINVAL,
+			       "--capacity: nothing can be put; give "
+			       "--writable");
 	return setup_settle(
 		&o->base,
 		isnan(o->base.fs.cache_size.fraction) ? "none" : "lru", err);
@@ -197,6 +221,22 @@ static int start_objects(struct program *p, const char *source, struct err *err)
 	return r;
 }
 
+/* Once the profile is known. */
+static int limit_objects(struct program *p, struct err *err)
+{
+	uint64_t bytes = p->o.capacity;
+	int r;
+
+	if (!bytes)
+		bytes = server_storage(p->setup.server)->capacity.bytes;
+	if (!bytes || !p->service.objects)
+		return 0;
+	r = objects_limit(p->service.objects, bytes, err);
+	if (r < 0)
+		err_prefix(err, "--writable %s", p->o.writable);
+	return r;
+}
+
 static int start_names(struct program *p, struct err *err)
 {
 	int r = names_init(&p->service.names, &p->setup.tree);
@@ -208,21 +248,34 @@ static int start_names(struct program *p, struct err *err)
 	return r < 0 ? err_set(err, r, "out of memory") : 0;
 }
 
-/* Each connection takes a descriptor, and one of a file that was put or is. */
-static void raise_limit(uint64_t connections, bool writable)
+/*
+ * Descriptors that are of no connection. arbitrary: ENDPOINT_SPARE; 64 of
+ * readers, of which each may have a file open while it works; 64 of the
+ * program.
+ */
+enum { OTHER_FILES = ENDPOINT_SPARE + 64 + 64 };
+
+/* How many connections can there be? Each takes a descriptor, and one of the
+ * file that was put or is. */
+static unsigned fit_connections(const struct options *o)
 {
+	rlim_t each = o->writable ? 2 : 1, most;
 	struct rlimit files;
 
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return;
+		return (unsigned)o->connections;
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
-	if (files.rlim_cur != RLIM_INFINITY &&
-	    files.rlim_cur < connections * (writable ? 2 : 1) + 64)
-		log_warn("--connections %llu: this process may have %llu open "
-			 "files",
-			 (unsigned long long)connections,
-			 (unsigned long long)files.rlim_cur);
+	most = files.rlim_cur > OTHER_FILES + each
+		       ? (files.rlim_cur - OTHER_FILES) / each
+		       : 1;
+	if (most >= o->connections)
+		return (unsigned)o->connections;
+	log_warn("--connections %llu: only %llu, as this process may have %llu "
+		 "open files; raise the limit (ulimit -n)",
+		 (unsigned long long)o->connections, (unsigned long long)most,
+		 (unsigned long long)files.rlim_cur);
+	return (unsigned)most;
 }
 
 /* arbitrary: a chain of some certificates is a tenth of it */
@@ -262,7 +315,7 @@ static int new_endpoint(struct program *p, struct endpoint_config *c,
 static int start_endpoint(struct program *p, struct err *err)
 {
 	struct endpoint_config c = { .service = &p->service,
-				     .connections = (unsigned)p->o.connections,
+				     .connections = fit_connections(&p->o),
 				     .header_ns = p->o.header_timeout };
 	struct addr addr = { 0 };
 	int r = addr_find(p->o.listen, &addr, err);
@@ -292,6 +345,8 @@ static void start_service(struct program *p)
 	p->service.bucket = p->o.bucket;
 	p->service.region = p->o.region;
 	p->service.anonymous = p->o.anonymous;
+	p->service.listen = p->o.listen;
+	p->service.hosts = &p->o.hosts;
 	p->ctl = (struct ctl){ .server = p->setup.server,
 			       .fields = fields,
 			       .options = &p->o,
@@ -366,11 +421,12 @@ static int start(struct program *p, const char *source, struct err *err)
 	signals_block();
 	if (r == 0)
 		r = setup_server(&p->setup, &p->o.base, &more, err);
+	if (r == 0)
+		r = limit_objects(p, err);
 	if (r < 0)
 		return r;
 	server_set_hit_path(p->setup.server, "there is no mount");
 	start_service(p);
-	raise_limit(p->o.connections, p->o.writable);
 	r = start_endpoint(p, err);
 	if (r == 0 && (r = signals_new(&signals, &p->signals)) < 0)
 		err_set(err, r, "signals: %s", strerror(-r));

@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <sys/sendfile.h>
 
+#include "common/percent.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "s3/proto/elements.h"
@@ -343,7 +344,8 @@ static int join(struct exchange *x, const struct list *l)
 	struct put *p = x->put;
 	char hex[STORED_ETAG];
 	struct md5_ctx md5;
-	int r = objects_stage(p->objects, &p->file);
+	/* it takes the place of its parts */
+	int r = objects_stage(p->objects, 0, &p->file);
 
 	md5_init(&md5);
 	for (size_t i = 0; r == 0 && i < l->n; i++) {
@@ -420,7 +422,7 @@ static enum MHD_Result answer_completed(struct exchange *x)
 	fputs(XML_START "<CompleteMultipartUploadResult" XML_SPACE
 			"><Location>",
 	      out);
-	target_encode(x->target.path, false, out);
+	percent_encode(x->target.path, false, out);
 	fputs("</Location>", out);
 	xml_element(out, "Bucket", x->service->bucket);
 	xml_element(out, "Key", x->key);
@@ -472,7 +474,7 @@ static void add_key(FILE *f, const char *element, const char *key, bool encoded)
 {
 	fprintf(f, "<%s>", element);
 	if (encoded)
-		target_encode(key, false, f);
+		percent_encode(key, false, f);
 	else
 		xml_text(f, key);
 	fprintf(f, "</%s>", element);

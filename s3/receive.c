@@ -156,7 +156,8 @@ static enum failure prepare(struct receive *r, struct exchange *x,
 	md5_init(&r->hash_md5);
 	checksum_init(&r->sum, r->checksum);
 	if (r->to_file)
-		return failure_of(objects_stage(r->objects, &r->file));
+		return failure_of(
+			objects_stage(r->objects, r->bytes, &r->file));
 	r->text = malloc(r->bytes + 1);
 	return r->text ? FAILURE_NONE : FAILURE_UNAVAILABLE;
 }

@@ -48,6 +48,7 @@ void status_add(void *ctx, json_t *stats)
 			add(errors, failure_code((enum failure)i),
 			    &s->failures[i]);
 	add(j, "connections", &s->connections);
+	add(j, "refused", &s->refused);
 	add(j, "requests", &s->requests);
 	add(throttled, "read", &s->throttle.refused[THROTTLE_READ]);
 	add(throttled, "write", &s->throttle.refused[THROTTLE_WRITE]);

@@ -49,7 +49,7 @@ struct fill_point {
 
 struct fill_result {
 	struct fill_point points[FILL_POINTS_MAX];
-	uint64_t n_arrived, n_placed;
+	uint64_t n_arrived;
 	struct hist decisions; /* wall time of each */
 };
 
@@ -149,7 +149,6 @@ static int loop(struct fill_run *r, struct fill_result *ret, struct err *err)
 			cluster_take(&r->cluster, &r->parts[k]);
 		}
 		ret->n_arrived++;
-		ret->n_placed += n > 0;
 		arrived += (double)job_gpu_milli(job);
 		for (; point < r->fill->n_points &&
 		       arrived >= whole * r->fill->points[point] - .5;

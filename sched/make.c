@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* gpemu-sched make: a trace from a seed, on standard output. */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
  * parts as others: they are taken once, by one of those who are there.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "common/util.h"
 #include "sched/core/frag.h"

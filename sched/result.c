@@ -2,7 +2,6 @@
 /* From the ends of jobs to means, percentiles and fairness. */
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "common/units.h"
 #include "common/util.h"

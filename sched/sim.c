@@ -8,7 +8,6 @@
 #include "sched/sim.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "common/heap.h"

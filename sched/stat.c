@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gpemu-sched stat: what a trace consists of. */
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "common/json.h"

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/conf/plugin_choice.h"
 #include "common/program/cli.h"

@@ -5,7 +5,6 @@
  * or its turn.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/epoll.h>
 

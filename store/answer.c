@@ -9,6 +9,7 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include "common/percent.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -88,39 +89,6 @@ static enum field field_of(const struct reader *r)
 }
 
 /* --- values ------------------------------------------------------------- */
-
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 32);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Percent-decode in place; false: it is malformed, or has a NUL. */
-static bool decode(char *s)
-{
-	char *to = s;
-
-	for (; *s; s++) {
-		if (*s == '+') {
-			*to++ = ' ';
-			continue;
-		}
-		if (*s != '%') {
-			*to++ = *s;
-			continue;
-		}
-		if (hex(s[1]) < 0 || hex(s[2]) < 0)
-			return false;
-		*to = (char)(hex(s[1]) << 4 | hex(s[2]));
-		if (!*to++)
-			return false;
-		s += 2;
-	}
-	*to = 0;
-	return true;
-}
 
 /* Digits up to `end`, which *s then stands behind; at most INT64_MAX. */
 static bool number(const char **s, char end, uint64_t *ret)
@@ -228,8 +196,8 @@ static void end_object(struct reader *r)
 		stop(r, -EBADMSG, "an object without a key or a size");
 		return;
 	}
-	if ((r->encoded && !r->look && !decode(r->key)) || !r->key[0] ||
-	    (!r->look && strlen(r->key) > ANSWER_KEY)) {
+	if ((r->encoded && !r->look && !percent_decode(r->key, true)) ||
+	    !r->key[0] || (!r->look && strlen(r->key) > ANSWER_KEY)) {
 		stop(r, -EBADMSG, "a malformed key");
 		return;
 	}

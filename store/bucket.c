@@ -7,7 +7,6 @@
  */
 #include "store/bucket.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -17,6 +16,7 @@
 
 #include "common/hist.h"
 #include "common/json.h"
+#include "common/percent.h"
 #include "common/rng.h"
 #include "common/thread.h"
 #include "common/tick.h"
@@ -44,8 +44,10 @@ struct bucket {
 	CURLM *multi;
 	struct transfer *transfers;
 	unsigned n_transfers, n_used; /* the thread's */
+	unsigned tries;		      /* of a request, at most */
 	struct rng rng;		      /* the thread's */
 	bool answered;		      /* the thread's: some request was */
+	uint64_t page_ns;	      /* of the thread that lists */
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t lock; /* guards the rest */
@@ -120,7 +122,7 @@ static char *objects_of(const char *base, const char *prefix)
 	if (!f)
 		return NULL;
 	fputs(base, f);
-	transfer_encode(f, prefix);
+	percent_encode(prefix, false, f);
 	return fclose(f) ? NULL : url;
 }
 
@@ -162,11 +164,26 @@ static void fill_page(const struct transfer *t)
 	answer_error(t->body, t->n_body, &p->error);
 }
 
+static void fill_times(const struct transfer *t, struct bucket_read *r)
+{
+	curl_off_t before = 0, first = 0, last = 0;
+
+	r->status = 0;
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &r->status);
+	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &before);
+	curl_easy_getinfo(t->easy, CURLINFO_STARTTRANSFER_TIME_T, &first);
+	curl_easy_getinfo(t->easy, CURLINFO_TOTAL_TIME_T, &last);
+	first = MAX(first, before);
+	r->first_ns = (uint64_t)(first - before) * NS_PER_US;
+	r->last_ns = (uint64_t)(MAX(last, first) - before) * NS_PER_US;
+}
+
 /* The transfer is free again. */
 static void end(struct bucket *b, struct transfer *t, int error)
 {
 	struct bucket_read *r = t->read;
 
+	fill_times(t, r);
 	if (!r->object.key)
 		fill_page(t);
 	t->read = NULL;
@@ -201,7 +218,8 @@ static void finish(struct bucket *b, struct transfer *t, CURLcode code)
 
 	curl_multi_remove_handle(b->multi, t->easy);
 	count(b, t, error);
-	if (again && t->tries < (b->answered ? MOST_TRIES : FIRST_TRIES))
+	if (again &&
+	    t->tries < MIN(b->tries, b->answered ? MOST_TRIES : FIRST_TRIES))
 		back_off(b, t);
 	else
 		end(b, t, error);
@@ -353,6 +371,7 @@ int bucket_open(const char *url, unsigned connections, struct bucket **ret,
 		free(b);
 		return err_set(err, -ENOMEM, "out of memory");
 	}
+	b->tries = MOST_TRIES;
 	pthread_mutex_init(&b->lock, NULL);
 	r = bucket_split(url, &b->name, &b->prefix, err);
 	if (r == 0)
@@ -392,6 +411,11 @@ void bucket_free(struct bucket *b)
 	free(b->base);
 	free(b->objects);
 	free(b);
+}
+
+void bucket_tries(struct bucket *b, unsigned most)
+{
+	b->tries = most;
 }
 
 /* --- reads -------------------------------------------------------------- */
@@ -480,16 +504,6 @@ static void wake_lister(struct bucket_read *r, int error)
 	wake(&container_of(p, struct listing, page)->waiter, error);
 }
 
-static void put(FILE *f, const char *name, const char *value)
-{
-	fprintf(f, "%s=", name);
-	for (; *value; value++)
-		if (isalnum((unsigned char)*value) || strchr("-._~", *value))
-			fputc(*value, f);
-		else
-			fprintf(f, "%%%02X", (unsigned char)*value);
-}
-
 /* The names in order, as they are signed. */
 static char *query_of(const char *prefix, const char *token)
 {
@@ -500,11 +514,12 @@ static char *query_of(const char *prefix, const char *token)
 	if (!f)
 		return NULL;
 	if (*token) {
-		put(f, "continuation-token", token);
+		fputs("continuation-token=", f);
+		percent_encode(token, true, f);
 		fputc('&', f);
 	}
-	fputs("encoding-type=url&list-type=2&", f);
-	put(f, "prefix", prefix);
+	fputs("encoding-type=url&list-type=2&prefix=", f);
+	percent_encode(prefix, true, f);
 	return fclose(f) ? NULL : query;
 }
 
@@ -552,6 +567,7 @@ static int get_page(struct bucket *b, struct answer_page *page, char *buf,
 		return err_set(err, -ENOMEM, "out of memory");
 	bucket_start(b, &l.page.read);
 	r = wait_for(&l.waiter);
+	b->page_ns = l.page.read.last_ns;
 	if (r < 0)
 		return explain(b, &l.page, r, err);
 	r = answer_page(buf, l.page.got, page, err);
@@ -581,9 +597,10 @@ static int found_key(void *ctx, const struct answer_object *o)
 	return *below.key ? k->found(k->ctx, &below) : 0;
 }
 
-static int list_pages(struct bucket *b, struct answer_page *page, char *buf,
-		      struct err *err)
+static int list_pages(struct bucket *b, uint64_t pages,
+		      struct answer_page *page, char *buf, struct err *err)
 {
+	uint64_t n = 0;
 	int r;
 
 	do {
@@ -594,18 +611,18 @@ static int list_pages(struct bucket *b, struct answer_page *page, char *buf,
 		if (r == 0 && page->token[0] && !strcmp(before, page->token))
 			r = err_set(err, -EPROTO,
 				    "%s: the listing repeats itself", b->base);
-	} while (r == 0 && page->token[0]);
+	} while (r == 0 && page->token[0] && ++n != pages);
 	return r;
 }
 
-int bucket_list(struct bucket *b,
+int bucket_list(struct bucket *b, uint64_t pages,
 		int (*found)(void *ctx, const struct answer_object *o),
 		void *ctx, struct err *err)
 {
 	struct keys keys = { .bucket = b, .found = found, .ctx = ctx };
 	struct answer_page page = { .found = found_key, .ctx = &keys };
 	_cleanup_free_ char *buf = malloc(MOST_PAGE);
-	int r = buf ? list_pages(b, &page, buf, err) : -ENOMEM;
+	int r = buf ? list_pages(b, pages, &page, buf, err) : -ENOMEM;
 
 	if (r == 0 && !keys.n && b->prefix[0])
 		r = err_set(err, -ENOENT, "%s: no objects below %s", b->base,
@@ -615,6 +632,11 @@ int bucket_list(struct bucket *b,
 					      "asked for"
 					    : strerror(-r))
 		     : 0;
+}
+
+uint64_t bucket_page_ns(const struct bucket *b)
+{
+	return b->page_ns;
 }
 
 /* --- stats -------------------------------------------------------------- */

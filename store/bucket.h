@@ -31,18 +31,25 @@ int bucket_open(const char *url, unsigned connections, struct bucket **ret,
 		struct err *err);
 /* What is pending ends with -ECANCELED; NULL is allowed. */
 void bucket_free(struct bucket *b);
+/* Send each request at most so often, >= 1; before the first one. Without it:
+ * as long as a store may be slow, half a minute. */
+void bucket_tries(struct bucket *b, unsigned most);
 
 /* Start it, from any thread, also from `done`. */
 void bucket_start(struct bucket *b, struct bucket_read *r);
 /* The same, until it is done; done and next are not the caller's. */
 int bucket_wait(struct bucket *b, struct bucket_read *r);
 
-/* List all keys, in the order of the store. -errno with a text that says what
- * is wrong: no such bucket, nothing below the prefix, a wrong key, no server;
- * or as `found`. */
-int bucket_list(struct bucket *b,
+/* List all keys, in the order of the store, or those of the first `pages`; 0:
+ * all. -errno with a text that says what is wrong: no such bucket, nothing
+ * below the prefix, a wrong key, no server; or as `found`, whose 1 ends it
+ * well. */
+int bucket_list(struct bucket *b, uint64_t pages,
 		int (*found)(void *ctx, const struct answer_object *o),
 		void *ctx, struct err *err);
+
+/* How long its last page took, ns, as last_ns of a read. */
+uint64_t bucket_page_ns(const struct bucket *b);
 
 /* {"requests", "retries", "bytes", "first_byte_us"{}, "errors"{NAME: number}}:
  * what it has sent so far. NULL: no memory. */

@@ -27,6 +27,11 @@ struct bucket_read {
 	void (*done)(struct bucket_read *r,
 		     int error);  /* the bucket's thread */
 	struct bucket_read *next; /* the bucket's */
+	/* Results, of the last try: its status of HTTP, 0: none came; and from
+	 * the moment at which the request was sent, without what its
+	 * connection took: the first byte, and the last. */
+	long status;
+	uint64_t first_ns, last_ns;
 };
 
 #endif

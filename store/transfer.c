@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/percent.h"
 #include "common/util.h"
 #include "common/version.h"
 
@@ -150,16 +151,6 @@ static size_t on_body(char *bytes, size_t one, size_t n, void *ctx)
 
 /* --- the request -------------------------------------------------------- */
 
-void transfer_encode(FILE *f, const char *s)
-{
-	for (; *s; s++)
-		if (strchr("-._~/", *s) || (*s >= '0' && *s <= '9') ||
-		    ((*s | 32) >= 'a' && (*s | 32) <= 'z'))
-			fputc(*s, f);
-		else
-			fprintf(f, "%%%02X", (unsigned char)*s);
-}
-
 static int set_url(struct transfer *t, const char *base)
 {
 	_cleanup_free_ char *url = NULL;
@@ -174,7 +165,7 @@ static int set_url(struct transfer *t, const char *base)
 			container_of(t->read, struct transfer_page, read)
 				->query);
 	else
-		transfer_encode(f, t->read->object.key);
+		percent_encode(t->read->object.key, false, f);
 	if (fclose(f))
 		return -ENOMEM;
 	return curl_easy_setopt(t->easy, CURLOPT_URL, url) ? -ENOMEM : 0;

@@ -48,9 +48,6 @@ struct transfer {
 	size_t n_body;
 };
 
-/* A key as URLs have it. Source: Amazon S3 API, "UriEncode": all but unreserved
- * characters and the slash. */
-void transfer_encode(FILE *f, const char *key);
 /* The headers of all requests. -ENOMEM. Call transfer_fini even then. */
 int transfer_init(struct transfer *t, const struct account *a);
 void transfer_fini(struct transfer *t);

@@ -2,7 +2,6 @@
 #include "common/conf/conf.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Output: struct -> JSON by the field table, JSON -> YAML by libyaml. */
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <yaml.h>

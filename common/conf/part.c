@@ -120,6 +120,14 @@ bool part_is_kept(const char *name)
 	return kept && strchr(name, '/');
 }
 
+const char *part_path(const struct plugin *p)
+{
+	for (const struct opened *o = opened; o; o = o->next)
+		if (o->part->plugin == p)
+			return o->path;
+	return NULL;
+}
+
 void part_files_allow(bool allow)
 {
 	allowed = allow;

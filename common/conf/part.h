@@ -50,4 +50,8 @@ void part_files_allow(bool allow);
 void part_files_keep(bool keep);
 bool part_is_kept(const char *name);
 
+/* How a configuration names this plug-in: by the path of its file, or NULL: by
+ * its name. */
+const char *part_path(const struct plugin *p);
+
 #endif

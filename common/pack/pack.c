@@ -431,22 +431,3 @@ int pack_open(const char *path, int *ret_fd, struct pack *ret, struct err *err)
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
-
-uint32_t pack_find(const struct pack *p, const char *path)
-{
-	uint32_t low = 0, high = p->n_files;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		int order = grouping_compare(path,
-					     p->files[p->sorted[middle]].path);
-
-		if (order == 0)
-			return p->sorted[middle];
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return UINT32_MAX;
-}

@@ -82,7 +82,5 @@ int pack_open(const char *path, int *ret_fd, struct pack *ret, struct err *err);
 /* The same of an open file of `size` bytes; the text does not name it. Free
  * with pack_fini, failed or not. */
 int pack_load(int fd, uint64_t size, struct pack *ret, struct err *err);
-/* Of this path, or UINT32_MAX. */
-uint32_t pack_find(const struct pack *p, const char *path);
 
 #endif

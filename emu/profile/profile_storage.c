@@ -168,6 +168,12 @@ static const struct conf_field prefix_fields[] = {
 	  .max = 1e9 },
 	{ 0 },
 };
+static const struct conf_field capacity_fields[] = {
+	SOURCED(struct storage_profile, capacity.),
+	{ "size", CONF_SIZE, offsetof(struct storage_profile, capacity.bytes),
+	  .required = true, .min = 4096, .max = STORAGE_MOST_CAPACITY },
+	{ 0 },
+};
 /* 1,000 USD: arbitrary, far above any provider's */
 #define PRICE(key, member)                                              \
 	{                                                               \
@@ -241,6 +247,7 @@ static const struct conf_field fields[] = {
 	{ "iops", CONF_RECORD, 0, .fields = iops_fields },
 	{ "quota", CONF_RECORD, 0, .fields = quota_fields },
 	{ "prefix", CONF_RECORD, 0, .fields = prefix_fields },
+	{ "capacity", CONF_RECORD, 0, .fields = capacity_fields },
 	{ "price", CONF_RECORD, 0, .fields = price_fields },
 	CLASS("open", STORAGE_OPEN, check_unrated),
 	CLASS("lookup", STORAGE_LOOKUP, check_unrated),

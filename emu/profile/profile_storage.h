@@ -77,6 +77,9 @@ struct storage_measured {
 	double mb_per_s; /* 10^6 bytes */
 };
 
+/* 2^60, an EiB: no device has more */
+#define STORAGE_MOST_CAPACITY 1152921504606846976.0
+
 struct storage_profile {
 	char *name;
 	char *source;
@@ -127,6 +130,12 @@ struct storage_profile {
 		bool verified;
 		double reads_per_s, writes_per_s;
 	} prefix;
+	/* The device is full with so many bytes. 0: no limit. */
+	struct {
+		char *source;
+		bool verified;
+		uint64_t bytes;
+	} capacity;
 	/* What a provider charges for requests and bytes; not used by the
 	 * model. source NULL: nothing is known of prices. With a buffer a unit
 	 * of it is a write. */

@@ -14,7 +14,7 @@ static const char *const about[PROFILE_N_KINDS] = {
 			"size (`gpemu-train --gpu`).",
 	[PROFILE_STORAGE] =
 		"Storage devices (`gpemu-fs --storage`). `gpemu-profile "
-		"measure --storage` makes one of yours;\n"
+		"measure --storage` makes one of yours, or of a bucket;\n"
 		"[ground-truth.md](ground-truth.md) has its error.",
 	[PROFILE_DATASET] = "Datasets: how many files, and how large "
 			    "(`gpemu-fs synth:NAME`, `gpemu-data make`).",

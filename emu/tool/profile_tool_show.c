@@ -135,6 +135,17 @@ static void show_class(FILE *f, const char *name, const struct storage_class *c)
 	}
 }
 
+static void show_capacity(FILE *f, const struct storage_profile *p)
+{
+	char a[UNITS_TEXT];
+
+	if (!p->capacity.bytes)
+		return;
+	fprintf(f, "capacity    %s\n",
+		units_human_size((double)p->capacity.bytes, a));
+	show_source(f, "", p->capacity.source, p->capacity.verified);
+}
+
 static void show_price(FILE *f, const struct storage_profile *p)
 {
 	if (!p->price.source)
@@ -211,6 +222,7 @@ static int show_storage(const char *name, FILE *f, json_t **ret,
 		return r;
 	show_head(f, p->name, p->source, true, p->notes);
 	show_groups(p, f);
+	show_capacity(f, p);
 	show_price(f, p);
 	for (int op = 0; op < STORAGE_N_OPS; op++)
 		show_class(f, storage_op_name((enum storage_op)op), &p->op[op]);

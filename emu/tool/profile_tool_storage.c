@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gpemu-profile measure --storage: measures a folder or a file, whatever is
- * below it, and writes a storage profile (fs/measure).
+ * below it, or a bucket of an object store, and writes a storage profile
+ * (fs/measure).
  */
 #include "emu/tool/profile_tool.h"
 
@@ -19,14 +20,32 @@
 #include "common/util.h"
 #include "common/version.h"
 #include "fs/measure/fit.h"
+#include "fs/measure/objects.h"
+#include "fs/measure/predict.h"
 #include "fs/measure/probe.h"
 
 struct options {
 	struct cli_common common;
 	char *storage, *output, *state, *against, *name;
-	uint64_t space;
-	double seconds;
+	uint64_t space;	   /* of a folder, */
+	double seconds;	   /* and a file */
+	uint64_t requests; /* of a bucket, */
+	uint64_t download; /* bytes */
 };
+
+#define OUTPUT_FIELDS                                                         \
+	{ "name", CONF_STRING, offsetof(struct options, name), .arg = "NAME", \
+	  .help = "name of the profile (default: that of the output)" },      \
+		PROFILE_TOOL_FILE("output", struct options, output,           \
+				  "the profile"),                             \
+		PROFILE_TOOL_FILE("against", struct options, against,         \
+				  "compare this profile with the device, by " \
+				  "name or file"),                            \
+		PROFILE_TOOL_FILE(                                            \
+			"state", struct options, state,                       \
+			"state file with the measured points, from "          \
+			"which a stopped run continues (default: the "        \
+			"name of the output with .state)")
 
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
@@ -41,22 +60,48 @@ static const struct conf_field fields[] = {
 	{ "seconds", CONF_DOUBLE, offsetof(struct options, seconds), .arg = "S",
 	  .min = .01, .max = 3600,
 	  .help = "time per point, of some 30 points (default 2)" },
-	{ "name", CONF_STRING, offsetof(struct options, name), .arg = "NAME",
-	  .help = "name of the profile (default: that of the output)" },
-	PROFILE_TOOL_FILE("output", struct options, output, "the profile"),
-	PROFILE_TOOL_FILE(
-		"against", struct options, against,
-		"compare this profile with the device, by name or file"),
-	PROFILE_TOOL_FILE(
-		"state", struct options, state,
-		"state file with the measured points, from which a stopped run "
-		"continues (default: the name of the output with .state)"),
+	OUTPUT_FIELDS,
 	{ 0 },
 };
 
+static const struct conf_field bucket_fields[] = {
+	CLI_COMMON_FIELDS(struct options, common),
+	{ "storage", CONF_STRING, offsetof(struct options, storage),
+	  .arg = "s3://BUCKET[/PREFIX]",
+	  .help = "objects below a prefix, which are only read, with the keys "
+		  "and the endpoint that AWS's tools take" },
+	{ "requests", CONF_UINT, offsetof(struct options, requests), .arg = "N",
+	  .min = POINTS_REQUESTS, .max = 1e9,
+	  .help = "limit of requests, LIST and GET (default 2000)" },
+	{ "download", CONF_SIZE, offsetof(struct options, download),
+	  .arg = "SIZE", .min = POINTS_BYTES, .max = 1e15,
+	  .help = "limit of bytes received (default 1G)" },
+	OUTPUT_FIELDS,
+	{ 0 },
+};
+
+/* What is measured: a folder or file, or a bucket. */
+struct target {
+	bool is_bucket;
+	struct area area;
+	struct objects objects;
+};
+
+static const char scheme[] = "s3:";
+
 /* --- measuring ------------------------------------------------------------ */
 
-static int measure_all(const struct options *o, const struct area *a,
+static int measure(const struct options *o, struct target *t, struct point *p,
+		   struct tick *tick, struct stop *stop, const char **why,
+		   struct err *err)
+{
+	return t->is_bucket ? objects_probe(&t->objects, p, stop, err)
+			    : probe(&t->area, p,
+				    (uint64_t)(o->seconds * (double)NS_PER_S),
+				    tick, stop, why, err);
+}
+
+static int measure_all(const struct options *o, struct target *t,
 		       struct points *p, FILE *state, struct stop *stop,
 		       struct err *err)
 {
@@ -73,8 +118,7 @@ static int measure_all(const struct options *o, const struct area *a,
 		progress_update(&bar, i, point_text(at, text));
 		if (at->n)
 			continue;
-		r = probe(a, at, (uint64_t)(o->seconds * (double)NS_PER_S),
-			  tick, stop, &why, err);
+		r = measure(o, t, at, tick, stop, &why, err);
 		if (r == 0)
 			r = point_save(at, state);
 		else if (r == -ENODATA)
@@ -89,7 +133,7 @@ static int measure_all(const struct options *o, const struct area *a,
 			"gpemu-profile measure: lookups, opens and lists are "
 			"not measured: %s\n",
 			why);
-	if (r == 0 && !a->direct)
+	if (r == 0 && !t->is_bucket && !t->area.direct)
 		fprintf(stderr,
 			"gpemu-profile measure: %s has no O_DIRECT: reads may "
 			"come from the page cache\n",
@@ -108,12 +152,14 @@ static json_t *compare_json(const struct point *m, const struct point *s)
 {
 	char text[POINT_TEXT];
 
-	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "point",
-			 point_text(m, text), "per_s", m->per_s, "model_per_s",
-			 s->per_s, "p50_us", m->ns[POINT_P50] / 1e3,
-			 "model_p50_us", s->ns[POINT_P50] / 1e3, "p99_us",
+	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+			 "point", point_text(m, text), "per_s", m->per_s,
+			 "model_per_s", s->per_s, "p50_us",
+			 m->ns[POINT_P50] / 1e3, "model_p50_us",
+			 s->ns[POINT_P50] / 1e3, "p99_us",
 			 m->ns[POINT_P99] / 1e3, "model_p99_us",
-			 s->ns[POINT_P99] / 1e3);
+			 s->ns[POINT_P99] / 1e3, "rest_us", m->rest_ns / 1e3,
+			 "model_rest_us", s->rest_ns / 1e3);
 }
 
 static int compare(const struct storage_profile *profile,
@@ -129,23 +175,38 @@ static int compare(const struct storage_profile *profile,
 
 		if (!m->n)
 			continue;
-		if (fit_predict(profile, m, &s) < 0)
+		if (predict_point(profile, m, &s) < 0)
 			return -ENOMEM;
-		printf("%-28s %10.5g %+5.0f %% %9s %+5.0f %% %9s %+5.0f %%\n",
-		       point_text(m, text), m->per_s, off(s.per_s, m->per_s),
-		       units_human_duration(m->ns[POINT_P50], a),
-		       off(s.ns[POINT_P50], m->ns[POINT_P50]),
-		       units_human_duration(m->ns[POINT_P99], b),
-		       off(s.ns[POINT_P99], m->ns[POINT_P99]));
+		printf("%-28s %10.5g %+5.0f %%", point_text(m, text), m->per_s,
+		       off(s.per_s, m->per_s));
+		/* first bytes of several GETs wait for the bytes of others,
+		 * which the model does not say */
+		if (m->kind != POINT_GET || m->depth == 1)
+			printf(" %9s %+5.0f %% %9s %+5.0f %%",
+			       units_human_duration(m->ns[POINT_P50], a),
+			       off(s.ns[POINT_P50], m->ns[POINT_P50]),
+			       units_human_duration(m->ns[POINT_P99], b),
+			       off(s.ns[POINT_P99], m->ns[POINT_P99]));
+		putchar('\n');
 		json_array_append_new(rows, compare_json(m, &s));
 	}
 	return 0;
 }
 
-static int notes_of(const struct options *o, const struct area *a, char **ret)
+static int notes_of(const struct options *o, const struct target *t, char **ret)
 {
+	const struct area *a = &t->area;
 	char size[UNITS_TEXT];
 
+	if (t->is_bucket)
+		return asprintf(ret,
+				"GETs of %zu objects of %s: the profile has "
+				"what this machine sees, its network included. "
+				"Not looked for: limits of requests a second, "
+				"writes, prices.",
+				t->objects.n, o->storage) < 0
+			       ? -ENOMEM
+			       : 0;
 	return asprintf(ret,
 			"Reads of %s, %s, in %s: the profile has what a "
 			"program on this machine sees, its kernel and network "
@@ -176,7 +237,7 @@ static int source_of(char **ret)
 		       : 0;
 }
 
-static int write_profile(const struct options *o, const struct area *a,
+static int write_profile(const struct options *o, const struct target *t,
 			 const struct points *p, struct storage_profile **ret,
 			 struct err *err)
 {
@@ -186,7 +247,7 @@ static int write_profile(const struct options *o, const struct area *a,
 	int r = f ? source_of(&source) : -ENOMEM;
 
 	if (r == 0)
-		r = notes_of(o, a, &notes);
+		r = notes_of(o, t, &notes);
 	if (r == 0)
 		r = fit_write(p, &(struct fit_text){ o->name, source, notes },
 			      f, err);
@@ -200,7 +261,7 @@ static int write_profile(const struct options *o, const struct area *a,
 	return r;
 }
 
-static int finish(const struct options *o, const struct area *a,
+static int finish(const struct options *o, const struct target *t,
 		  const struct points *p, struct err *err)
 {
 	struct storage_profile *profile = NULL;
@@ -210,13 +271,24 @@ static int finish(const struct options *o, const struct area *a,
 	int r = 0;
 
 	if (o->output)
-		r = write_profile(o, a, p, &profile, err);
+		r = write_profile(o, t, p, &profile, err);
 	if (r == 0 && o->against) {
 		storage_profile_free(TAKE_PTR(profile));
 		r = storage_profile_load(o->against, &profile, err);
 	}
+	if (r == 0 && t->is_bucket)
+		storage_profile_expose(profile);
 	if (r == 0)
 		r = compare(profile, p, rows);
+	if (r == 0 && t->is_bucket) {
+		uint64_t requests, bytes;
+
+		objects_used(&t->objects, &requests, &bytes);
+		json_object_set_new(j, "requests",
+				    json_integer((json_int_t)requests));
+		json_object_set_new(j, "bytes",
+				    json_integer((json_int_t)bytes));
+	}
 	if (r == 0 && o->common.json)
 		r = json_write(j, o->common.json, err);
 	storage_profile_free(profile);
@@ -232,37 +304,101 @@ static size_t n_measured(const struct points *p)
 	return n;
 }
 
-static int run(const struct options *o, struct stop *stop, struct err *err)
+static int resume(const struct options *o, struct points *p, uint64_t bytes,
+		  FILE **ret_state, struct err *err)
 {
-	struct points points;
-	struct area area;
-	FILE *state = NULL;
 	char what[512];
 	size_t known;
 	int r;
 
-	points_all(&points, PROBE_BYTES);
 	snprintf(what, sizeof(what), "%s, %llu bytes", o->storage,
-		 (unsigned long long)o->space);
-	r = points_resume(&points, o->state, what, &state, err);
-	if (r < 0)
-		return r;
-	known = n_measured(&points);
+		 (unsigned long long)bytes);
+	r = points_resume(p, o->state, what, ret_state, err);
+	known = r == 0 ? n_measured(p) : 0;
 	if (known)
 		fprintf(stderr,
 			"gpemu-profile measure: %zu of %zu points are taken "
 			"from %s; remove it to measure them again\n",
-			known, points.n, o->state);
-	r = area_open(o->storage, o->space, stop, &area, err);
-	if (r == 0) {
-		r = measure_all(o, &area, &points, state, stop, err);
-		if (r == 0)
-			r = finish(o, &area, &points, err);
-		area_close(&area);
+			known, p->n, o->state);
+	return r;
+}
+
+/* Before anything is sent: it may cost money. */
+static void announce(const struct options *o)
+{
+	char size[UNITS_TEXT];
+
+	fprintf(stderr,
+		"gpemu-profile measure: at most %llu requests (GET, and up to "
+		"6 %% of them LIST) and %s from %s; nothing is written\n",
+		(unsigned long long)o->requests,
+		units_human_size((double)o->download, size), o->storage);
+}
+
+static void report_used(const struct objects *b)
+{
+	uint64_t requests = 0, bytes = 0;
+	char size[UNITS_TEXT];
+
+	if (b->bucket)
+		objects_used(b, &requests, &bytes);
+	if (requests)
+		fprintf(stderr,
+			"gpemu-profile measure: requests sent: %llu, received: "
+			"%s\n",
+			(unsigned long long)requests,
+			units_human_size((double)bytes, size));
+}
+
+/* Open what is measured, then its points. */
+static int open_target(const struct options *o, struct stop *stop,
+		       struct target *t, struct points *p, FILE **ret_state,
+		       struct err *err)
+{
+	uint64_t sent, got;
+	int r;
+
+	if (t->is_bucket) {
+		announce(o);
+		r = objects_open(o->storage + strlen(scheme), o->requests,
+				 &t->objects, err);
+		if (r < 0)
+			return r;
+		objects_used(&t->objects, &sent, &got);
+		points_bucket(p, o->requests,
+			      o->download - MIN(got, o->download / 2),
+			      t->objects.page, t->objects.object[0].bytes);
+		return resume(o, p, o->download, ret_state, err);
 	}
-	fclose(state);
+	points_all(p, PROBE_BYTES);
+	r = resume(o, p, o->space, ret_state, err);
+	return r < 0 ? r : area_open(o->storage, o->space, stop, &t->area, err);
+}
+
+static int run(const struct options *o, bool is_bucket, struct stop *stop,
+	       struct err *err)
+{
+	struct target t = { .is_bucket = is_bucket,
+			    .area = { .dirfd = -1, .fd = -1 } };
+	struct points points = { 0 };
+	FILE *state = NULL;
+	int r = open_target(o, stop, &t, &points, &state, err);
+
+	if (r == 0) {
+		r = measure_all(o, &t, &points, state, stop, err);
+		if (is_bucket)
+			report_used(&t.objects);
+		if (r == 0)
+			r = finish(o, &t, &points, err);
+	}
+	if (is_bucket)
+		objects_close(&t.objects);
+	else
+		area_close(&t.area);
+	if (state)
+		fclose(state);
 	/* one without a point would only stop the next try, of another path */
-	if (r < 0 && !n_measured(&points))
+	if (r < 0 && state && !n_measured(&points))
 		unlink(o->state);
 	return r;
 }
@@ -281,37 +417,67 @@ static int defaults_of(struct options *o)
 	return o->state && o->name ? 0 : -ENOMEM;
 }
 
+/* Is the --storage of a command line a bucket? */
+static bool of_bucket(int argc, char **argv)
+{
+	static const char option[] = "--storage";
+
+	for (int i = 1; i < argc; i++) {
+		const char *value = argv[i] + strlen(option);
+
+		if (strncmp(argv[i], option, strlen(option)) != 0)
+			continue;
+		if (*value != '=')
+			value = i + 1 < argc ? argv[i + 1] : "";
+		else
+			value++;
+		return !strncmp(value, scheme, strlen(scheme));
+	}
+	return false;
+}
+
 int profile_tool_measure_storage(int argc, char **argv)
 {
-	static const struct cli_program program = {
-		.name = "gpemu-profile measure",
-		.summary = "Measure the storage below a path, and write a "
-			   "storage profile, or compare one with it.",
-		.fields = fields,
+	static const struct cli_program programs[] = {
+		{ .name = "gpemu-profile measure",
+		  .summary =
+			  "Measure the storage below a path, and write a "
+			  "storage profile, or compare one with it. --storage "
+			  "s3://x --help has the options of a bucket.",
+		  .fields = fields },
+		{ .name = "gpemu-profile measure",
+		  .summary = "Measure a bucket of an object store, and write a "
+			     "storage profile, or compare one with it.",
+		  .fields = bucket_fields },
 	};
-	struct options o = { .space = 1024 * MIB, .seconds = 2 };
+	bool is_bucket = of_bucket(argc, argv);
+	const struct cli_program *program = &programs[is_bucket];
+	struct options o = { .space = 1024 * MIB,
+			     .seconds = 2,
+			     .requests = 2000,
+			     .download = 1024 * MIB };
 	struct stop stop = { .fd = -1 };
 	struct err err = { 0 };
 	int r;
 
-	cli_parse(&program, argc, argv, &o, NULL);
+	cli_parse(program, argc, argv, &o, NULL);
 	if (!o.output && !o.against) {
 		fprintf(stderr, "%s: --output or --against is missing\n",
-			program.name);
-		conf_free(fields, &o);
+			program->name);
+		conf_free(program->fields, &o);
 		return EXIT_STATUS_USAGE;
 	}
 	r = defaults_of(&o);
 	if (r == 0)
 		r = stop_init(&stop, &err);
 	if (r == 0)
-		r = run(&o, &stop, &err);
+		r = run(&o, is_bucket, &stop, &err);
 	if (r == -EINTR)
 		fprintf(stderr,
 			"%s: stopped; the measured points are in %s, and the "
 			"same command continues from there\n",
-			program.name, o.state);
-	conf_free(fields, &o);
+			program->name, o.state);
+	conf_free(program->fields, &o);
 	if (r == -EINTR)
 		stop_raise(&stop);
 	stop_fini(&stop);

@@ -168,8 +168,7 @@ static int python_init(void *state, const struct policy_params *params,
 
 	s->fd = -1;
 	s->params = *params;
-	if (!strcmp(program_invocation_short_name, "gpemu-fs") ||
-	    !strcmp(program_invocation_short_name, "gpemu-s3"))
+	if (params->live)
 		return err_set(err, -EINVAL,
 			       "a policy in Python is for simulations: every "
 			       "read would wait for it");

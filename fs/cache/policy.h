@@ -92,6 +92,8 @@ struct policy_params {
 	uint64_t max_object_bytes;
 	/* The host fills in next_use. If false, offline policies fail. */
 	bool knows_future;
+	/* Programs wait for the reads that the policy decides about. */
+	bool live;
 	/* Find objects by their numbers, all below this, and only in
 	 * cache_replay; 0: by their keys. */
 	uint32_t n_numbers;

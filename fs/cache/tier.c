@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/conf/part.h"
 #include "common/util.h"
 #include "common/word.h"
 
@@ -35,9 +36,13 @@ const char *tier_storage(const struct tier *t)
 
 char *tier_text(const struct tier *t)
 {
+	const struct tier_policy *p = &t->policies[0];
+	const struct plugin *plugin = p->choice.plugin;
+	const char *path = part_path(plugin);
 	char size[UNITS_TEXT], *text;
-	int n = asprintf(&text, "%s:%s:%s", tier_storage(t),
-			 t->policies[0].text,
+	int n = asprintf(&text, "%s:%s%s:%s", tier_storage(t),
+			 path ? path : plugin->name,
+			 p->text + strlen(plugin->name),
 			 units_exact_capacity(&t->sizes[0], size));
 
 	return n < 0 ? NULL : text;

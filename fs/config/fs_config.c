@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/conf/part.h"
 #include "emu/node/profile_node.h"
 #include "emu/profile/profile.h"
 
@@ -24,10 +25,11 @@ static int add_tier(const char *text, struct tiers *ret, struct err *err)
 	return tiers_parse(text, false, fs_config_check_storage, ret, err);
 }
 
-int fs_config_check_tier(const void *text, struct err *err)
+int fs_config_check_tier(const void *object, struct err *err)
 {
+	const char *text = *(char *const *)object;
 	struct tiers t = { 0 };
-	int r = add_tier(*(char *const *)text, &t, err);
+	int r = part_is_kept(text) ? 0 : add_tier(text, &t, err);
 
 	tiers_fini(&t);
 	return r;
@@ -91,10 +93,15 @@ int fs_config_settle(struct fs_config *c, const char *policy, struct err *err)
 int fs_config_tiers(const struct fs_config *c, struct tiers *ret,
 		    struct err *err)
 {
+	char **items = c->tiers.items;
 	int r = 0;
 
+	/* of a running mount: its texts are compared, no more */
+	for (size_t i = 0; i < c->tiers.n; i++)
+		if (part_is_kept(items[i]))
+			return 0;
 	for (size_t i = 0; r == 0 && i < c->tiers.n; i++)
-		r = add_tier(((char **)c->tiers.items)[i], ret, err);
+		r = add_tier(items[i], ret, err);
 	return r;
 }
 

@@ -107,7 +107,8 @@ static int make(struct layer *l, const char *policy,
 	_cleanup_(plugin_choice_fini) struct plugin_choice choice = { 0 };
 	const struct server *s = l->server;
 	const struct policy_ops *ops;
-	struct policy_params params = { .seed = s->c.seed,
+	struct policy_params params = { .live = true,
+					.seed = s->c.seed,
 					.file_bytes = s->sizes,
 					.n_files = s->c.tree->n_files,
 					.max_object_bytes = OBJECT_EXTENT,

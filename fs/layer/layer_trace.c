@@ -30,7 +30,7 @@ static void trace_parts(struct layer *l, struct trace_record *r,
 		r->seq = p->seq;
 		r->requested = since(arrival, p->deadline);
 		r->offset = (first + p->number) * OBJECT_EXTENT + p->offset;
-		r->bytes = (uint32_t)p->bytes;
+		r->bytes = p->bytes;
 		r->result = !p->seq  ? TRACE_NOT_COUNTED
 			    : p->hit ? TRACE_HIT
 				     : TRACE_MISS;
@@ -73,7 +73,7 @@ static void tracing_metadata_answered(struct layer *l, const struct fetch *f,
 				       [STORAGE_RENAME] = TRACE_RENAME };
 	struct trace_record r = { .time = f->arrival,
 				  .offset = f->offset,
-				  .bytes = (uint32_t)f->bytes,
+				  .bytes = f->bytes,
 				  .path = f->path ? strdup(f->path) : NULL,
 				  .op = ops[f->op],
 				  .node = f->node,
@@ -107,7 +107,7 @@ static void tracing_event(struct layer *l, enum layer_event event, uint64_t key,
 
 	if (event == LAYER_PASSTHROUGH) {
 		r.result = TRACE_HIT;
-		r.bytes = (uint32_t)s->c.tree->nodes[r.node].bytes;
+		r.bytes = s->c.tree->nodes[r.node].bytes;
 	}
 	trace_add(s->c.trace, &r);
 }

@@ -28,7 +28,7 @@
 #include "fs/server/object.h"
 
 enum {
-	/* arbitrary: 4.5 MiB, a third of a second of 200,000 records/s */
+	/* arbitrary: 4 MiB, a third of a second of 200,000 records/s */
 	RING = 1 << 16,
 	WAKE_AT = RING / 4,
 	LINE = PATH_MAX * 4 + 512, /* a path with every byte escaped */

@@ -56,10 +56,10 @@ struct trace_record {
 	uint64_t time;		      /* of arrival, emulated ns */
 	uint64_t requested, achieved; /* emulated ns */
 	uint64_t offset;	      /* in the file */
-	uint32_t bytes;
-	uint32_t node;
+	uint64_t bytes;
 	/* malloc'ed: of a file that is not of the tree; NULL: of `node` */
 	char *path;
+	uint32_t node;
 	uint16_t error; /* positive errno, or 0 */
 	uint8_t op, result;
 };

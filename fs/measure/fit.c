@@ -6,12 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/heap.h"
 #include "common/json.h"
-#include "common/rng.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "fs/device/device.h"
 
 #define SMALL (4 * KIB)
 /* A continued read this much faster than a random one: something moves. */
@@ -372,88 +369,156 @@ static void write_channels(const struct fit *v, FILE *f)
 		write_times(v, f);
 }
 
-int fit_write(const struct points *p, const struct fit_text *text, FILE *f,
-	      struct err *err)
+static void write_head(const struct fit_text *text, FILE *f)
 {
-	struct fit v;
-	int r = fit(p, &v, err);
-
-	if (r < 0)
-		return r;
 	fprintf(f, "# SPDX-License-Identifier: MIT\n");
 	json_put_yaml(f, "name", text->name);
 	json_put_yaml(f, "source", text->source);
 	json_put_yaml(f, "notes", text->notes);
-	write_channels(&v, f);
+}
+
+static void write_device(const struct fit *v, const struct fit_text *text,
+			 FILE *f)
+{
+	write_head(text, f);
+	write_channels(v, f);
 	fprintf(f,
 		"link:\n  source: what all reads had together\n"
 		"  verified: true\n  mb_per_s: %.4g\n",
-		v.link_mb_per_s);
-	if (!v.continued)
+		v->link_mb_per_s);
+	if (!v->continued)
 		fprintf(f,
 			"iops:\n  source: 4 KiB reads a second, the middle of "
 			"those near the most\n  verified: true\n  per_s: "
 			"%.5g\n",
-			v.per_s);
-	write_quota(&v, f);
-	write_names(&v, POINT_OPEN, "open", f);
-	write_names(&v, POINT_LOOKUP, "lookup", f);
-	write_names(&v, POINT_READDIR, "readdir", f);
-	write_read(&v, f);
-	return 0;
+			v->per_s);
+	write_quota(v, f);
+	write_names(v, POINT_OPEN, "open", f);
+	write_names(v, POINT_LOOKUP, "lookup", f);
+	write_names(v, POINT_READDIR, "readdir", f);
+	write_read(v, f);
 }
 
-/* --- predicting ----------------------------------------------------------- */
+/* --- an object store ------------------------------------------------------ */
 
-static enum storage_op op_of(enum point_kind kind)
+/* So much more with four times the requests: their number is the limit, not
+ * that of the link. Arbitrary: between 1 and 4. */
+#define GROWS 1.5
+
+struct store {
+	/* one at a time; the longest, and one that is a part of it */
+	const struct point *shortest, *longer, *longest;
+	double channel_mb_per_s, link_mb_per_s;
+	uint64_t depth; /* the most requests at once */
+	bool reached;	/* the link is a limit */
+};
+
+static void fit_alone(const struct points *p, struct store *s)
 {
-	static const enum storage_op ops[] = {
-		[POINT_RANDOM] = STORAGE_READ,
-		[POINT_SEQUENTIAL] = STORAGE_READ,
-		[POINT_LOOKUP] = STORAGE_LOOKUP,
-		[POINT_OPEN] = STORAGE_OPEN,
-		[POINT_READDIR] = STORAGE_READDIR,
-	};
+	for (size_t i = 0; i < p->n; i++) {
+		const struct point *at = &p->point[i];
 
-	return ops[kind];
-}
-
-/* The next operation of a client: all on one file, as measured. */
-static uint64_t schedule(struct device *d, const struct point *p,
-			 struct rng *rng, uint64_t i, uint64_t now)
-{
-	bool read = p->kind <= POINT_SEQUENTIAL;
-	uint64_t at = p->kind == POINT_SEQUENTIAL ? i : rng_below(rng, 1 << 20);
-
-	return device_schedule(d, op_of(p->kind), read ? 1 : i, at * p->bytes,
-			       p->bytes, now);
-}
-
-int fit_predict(const struct storage_profile *profile, const struct point *p,
-		struct point *ret)
-{
-	enum { MANY = 20000 };
-	uint64_t n = MANY + p->depth, now = 0, warm = 0;
-	_cleanup_free_ uint64_t *done = calloc(p->depth, sizeof(*done));
-	_cleanup_free_ struct hist *h = calloc(1, sizeof(*h));
-	struct rng rng = rng_stream(0, "predict", p->depth);
-	struct device *d = NULL;
-
-	if (!done || !h || device_new(profile, 0, &d) < 0)
-		return -ENOMEM;
-	/* `done` is a heap of completions, the earliest first: each makes room
-	 * for an operation */
-	for (uint64_t i = 0; i < n; i++) {
-		now = done[0];
-		if (i == p->depth)
-			warm = now;
-		done[0] = schedule(d, p, &rng, i, now);
-		if (i >= p->depth)
-			hist_add_alone(h, done[0] - now, 1);
-		heap_times_down(done, p->depth, 0);
+		if (!at->n || at->kind != POINT_GET || at->depth != 1)
+			continue;
+		if (!s->shortest)
+			s->shortest = at;
+		if (at->bytes == 64 * KIB || !s->longer)
+			s->longer = at;
+		s->longest = at;
 	}
-	device_free(d);
-	*ret = *p;
-	point_fill(ret, h, MANY, now - warm);
+}
+
+static void fit_together(const struct points *p, struct store *s)
+{
+	double mb[POINTS_MAX], last = 0, before = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct point *at = &p->point[i];
+
+		if (!at->n || at->kind != POINT_GET)
+			continue;
+		mb[n++] = mb_per_s(at);
+		s->depth = at->depth;
+		before = last;
+		last = mb_per_s(at);
+	}
+	s->reached = last < GROWS * before;
+	s->link_mb_per_s = near_most(mb, n);
+}
+
+static void write_store(const struct points *p, const struct store *s, FILE *f)
+{
+	const struct point *list = points_find(p, POINT_READDIR, 0, 1);
+	static const char *const heads[] = { "open", "lookup" };
+	double less = (double)s->shortest->bytes * 1e3 / s->channel_mb_per_s;
+
+	fprintf(f,
+		"channels:\n  source: one GET of %" PRIu64
+		" bytes at a time, behind its first byte (%" PRIu64
+		" of them)\n  verified: true\n  mb_per_s: %.4g\n",
+		s->longest->bytes, s->longest->n, s->channel_mb_per_s);
+	fprintf(f,
+		"link:\n  source: %" PRIu64
+		" GETs at once%s\n  verified: %s\n  mb_per_s: %.4g\n",
+		s->depth,
+		s->reached ? ""
+			   : "; more of them may have more, as fewer had less",
+		s->reached ? "true" : "false", s->link_mb_per_s);
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
+		fprintf(f,
+			"%s:\n  source: a HEAD request, taken to be as slow as "
+			"the first byte of a GET\n  verified: false\n",
+			heads[i]);
+		write_time(f, "latency", s->shortest, less, 1);
+	}
+	if (list) {
+		fprintf(f,
+			"readdir:\n  source: a page of a listing (%" PRIu64
+			" of them)\n  verified: true\n",
+			list->n);
+		write_time(f, "latency", list, 0, 1);
+	}
+	fprintf(f,
+		"read:\n  source: the first byte of a GET of %" PRIu64
+		" bytes, one at a time (%" PRIu64
+		" of them)\n  verified: true\n",
+		s->shortest->bytes, s->shortest->n);
+	write_time(f, "latency", s->shortest, less, 1);
+}
+
+static int fit_store(const struct points *p, const struct fit_text *text,
+		     FILE *f, struct err *err)
+{
+	struct store s = { 0 };
+	double ns;
+
+	fit_alone(p, &s);
+	fit_together(p, &s);
+	ns = s.longest ? s.longest->rest_ns - s.longer->rest_ns : 0;
+	if (ns <= 0)
+		return err_set(
+			err, -ENODATA,
+			"too few points: shorter and longer GETs, one at "
+			"a time, are needed");
+	s.channel_mb_per_s =
+		1e3 * (double)(s.longest->bytes - s.longer->bytes) / ns;
+	write_head(text, f);
+	write_store(p, &s, f);
 	return 0;
+}
+
+int fit_write(const struct points *p, const struct fit_text *text, FILE *f,
+	      struct err *err)
+{
+	struct fit v;
+	int r;
+
+	for (size_t i = 0; i < p->n; i++)
+		if (p->point[i].kind == POINT_GET)
+			return fit_store(p, text, f, err);
+	r = fit(p, &v, err);
+	if (r == 0)
+		write_device(&v, text, f);
+	return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From measured points to a storage profile, and back: what it predicts. */
+/* From measured points to a storage profile. */
 #ifndef GPEMU_FS_MEASURE_FIT_H
 #define GPEMU_FS_MEASURE_FIT_H
 
@@ -32,13 +32,19 @@ struct fit_text {
  * If reads that continue the previous one take less than a third of random
  * ones, as on a disk, the difference is a `seek`, one channel serves all, and
  * its share at a depth (`reorder`) is what the rate there says.
+ *
+ * Of an object store (points with POINT_GET):
+ *
+ *	latency		to the first byte of the shortest GETs alone, as
+ *			quantiles, less the bytes; HEADs are taken to be as slow
+ *	channels	what the bytes of the longest GETs alone take from the
+ *			first one on, less what those of shorter ones do
+ *	link		the middle of the rates near the most; it is no limit of
+ *			the store if four times the requests had far more
+ *
+ * -ENODATA: without shorter and longer GETs alone.
  */
 int fit_write(const struct points *p, const struct fit_text *text, FILE *f,
 	      struct err *err);
-
-/* The same points as the device model gives them: a client with `depth`
- * operations in flight, on an event clock. -ENOMEM. */
-int fit_predict(const struct storage_profile *profile, const struct point *p,
-		struct point *ret);
 
 #endif

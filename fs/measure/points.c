@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,7 +20,8 @@ const double point_quantiles[POINT_QUANTILES] = {
 };
 
 static const char *const names[POINT_N_KINDS] = { "random", "sequential",
-						  "lookup", "open", "readdir" };
+						  "get",    "lookup",
+						  "open",   "readdir" };
 
 static void add(struct points *p, enum point_kind kind, uint64_t bytes,
 		uint64_t depth, uint64_t most)
@@ -52,6 +54,64 @@ void points_all(struct points *ret, uint64_t most)
 		add(ret, kind, 0, 1, most);
 }
 
+/* `share` of the bytes, and of the requests `n`; fewer where they do not fit.
+ */
+static void add_gets(struct points *p, uint64_t size, uint64_t depth,
+		     uint64_t n, double share)
+{
+	add(p, POINT_GET, size, depth, UINT64_MAX);
+	p->point[p->n - 1].want = MIN(n, (uint64_t)(share / (double)size));
+}
+
+/* The largest power of two that is at most `most`. */
+static uint64_t power_below(double most)
+{
+	uint64_t size = 1;
+
+	while ((double)size * 2 <= most)
+		size *= 2;
+	return size;
+}
+
+/*
+ * Reads one at a time, for the first byte and the rate of a connection; then
+ * several, for the rate of all. The shares are arbitrary, but that most reads
+ * are short: these give the quantiles, and cost the least.
+ */
+void points_bucket(struct points *ret, uint64_t requests, uint64_t bytes,
+		   uint64_t page, uint64_t largest)
+{
+	double most = (double)bytes;
+	uint64_t n_large = MAX(MIN(requests / 60, (uint64_t)64), (uint64_t)4);
+	uint64_t large = power_below(fmin(fmin((double)largest, 8 * MIB),
+					  .3 * most / (double)n_large));
+	uint64_t at_once[3], n = 0;
+
+	*ret = (struct points){ 0 };
+	add(ret, POINT_READDIR, 0, 1, UINT64_MAX);
+	ret->point[0].want =
+		MIN(MIN(requests / 20, (uint64_t)100),
+		    (uint64_t)(.1 * most) / MAX(page, (uint64_t)1));
+	ret->point[0].want = MAX(ret->point[0].want, (uint64_t)1);
+	add_gets(ret, MIN(4 * KIB, large), 1, requests / 2, .05 * most);
+	if (large > 64 * KIB)
+		add_gets(ret, 64 * KIB, 1, requests / 10, .05 * most);
+	if (large > MIB)
+		add_gets(ret, MIB, 1, requests / 20, .15 * most);
+	if (large > 4 * KIB)
+		add_gets(ret, large, 1, n_large, .3 * most);
+	for (uint64_t i = 0, depth = 4; i < 3; i++, depth *= 4) {
+		at_once[i] = MIN(4 * depth, requests / 6);
+		if (at_once[i] < 3 * depth)
+			at_once[i] = 0;
+		n += at_once[i];
+	}
+	large = power_below(fmin((double)large, .35 * most / (double)n));
+	for (uint64_t i = 0, depth = 4; i < 3; i++, depth *= 4)
+		if (at_once[i])
+			add_gets(ret, large, depth, at_once[i], .35 * most);
+}
+
 void point_fill(struct point *p, const struct hist *h, uint64_t n, uint64_t ns)
 {
 	p->n = n;
@@ -65,7 +125,7 @@ const char *point_text(const struct point *p, char buf[POINT_TEXT])
 {
 	char size[UNITS_TEXT];
 
-	if (p->kind > POINT_SEQUENTIAL)
+	if (p->kind > POINT_GET)
 		snprintf(buf, POINT_TEXT, "%s", names[p->kind]);
 	else
 		snprintf(buf, POINT_TEXT, "%s %s, depth %" PRIu64,
@@ -110,15 +170,17 @@ static int take(struct points *p, const json_t *j)
 	const char *name;
 	json_int_t bytes, depth, n;
 	json_t *ns;
-	double per_s, mean;
+	double per_s, mean, rest = 0;
 	struct point *at;
 	int kind;
 
-	if (json_unpack((json_t *)j, "{s:s, s:I, s:I, s:I, s:F, s:F, s:o}",
+	if (json_unpack((json_t *)j, "{s:s, s:I, s:I, s:I, s:F, s:F, s:o, s?F}",
 			"kind", &name, "bytes", &bytes, "depth", &depth, "n",
-			&n, "per_s", &per_s, "mean_ns", &mean, "ns", &ns) < 0 ||
+			&n, "per_s", &per_s, "mean_ns", &mean, "ns", &ns,
+			"rest_ns", &rest) < 0 ||
 	    (kind = kind_of(name)) < 0 || n < 1 || !(per_s > 0) ||
-	    !(mean >= 0) || json_array_size(ns) != POINT_QUANTILES)
+	    !(mean >= 0) || !(rest >= 0) ||
+	    json_array_size(ns) != POINT_QUANTILES)
 		return -EINVAL;
 	at = find(p, kind, (uint64_t)bytes, (uint64_t)depth);
 	if (!at)
@@ -131,6 +193,7 @@ static int take(struct points *p, const json_t *j)
 	at->n = (uint64_t)n;
 	at->per_s = per_s;
 	at->mean_ns = mean;
+	at->rest_ns = rest;
 	return 0;
 }
 
@@ -246,11 +309,12 @@ int points_resume(struct points *p, const char *file, const char *what,
 int point_save(const struct point *p, FILE *f)
 {
 	json_t *ns = json_array();
-	json_auto_t *j =
-		json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:o}", "kind",
-			  names[p->kind], "bytes", (json_int_t)p->bytes,
-			  "depth", (json_int_t)p->depth, "n", (json_int_t)p->n,
-			  "per_s", p->per_s, "mean_ns", p->mean_ns, "ns", ns);
+	json_auto_t *j = json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:o}",
+				   "kind", names[p->kind], "bytes",
+				   (json_int_t)p->bytes, "depth",
+				   (json_int_t)p->depth, "n", (json_int_t)p->n,
+				   "per_s", p->per_s, "mean_ns", p->mean_ns,
+				   "rest_ns", p->rest_ns, "ns", ns);
 
 	for (int i = 0; i < POINT_QUANTILES; i++)
 		json_array_append_new(ns, json_real(p->ns[i]));

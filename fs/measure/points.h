@@ -16,9 +16,12 @@
 enum point_kind {
 	POINT_RANDOM,	  /* reads at multiples of their size */
 	POINT_SEQUENTIAL, /* each read goes on where the last one ended */
+	POINT_GET,	  /* of a part of an object: the durations are those to
+			   * its first byte */
 	POINT_LOOKUP,	  /* of a name not known to the kernel */
 	POINT_OPEN,	  /* of a file whose name is known */
-	POINT_READDIR,	  /* of a folder of AREA_FILES names */
+	POINT_READDIR,	  /* of a folder of AREA_FILES names; of a bucket: one
+			   * page of a listing */
 	POINT_N_KINDS
 };
 
@@ -32,8 +35,10 @@ struct point {
 	enum point_kind kind;
 	uint64_t bytes; /* of a read */
 	uint64_t depth; /* operations in flight */
+	uint64_t want;	/* of an object store: so many requests */
 	/* results; n is 0 before */
 	uint64_t n;
+	double rest_ns; /* median of a GET, from its first byte to the last */
 	double mean_ns;
 	double per_s;		    /* operations */
 	double ns[POINT_QUANTILES]; /* of their durations */
@@ -47,6 +52,15 @@ struct points {
 
 /* All points, without results. Reads have at most `most` bytes in flight. */
 void points_all(struct points *ret, uint64_t most);
+/*
+ * The points of an object store, whose pages of listings have `page` bytes and
+ * whose objects have `largest`: of all together `want` is at most `requests`,
+ * and what they transfer at most `bytes`. At least POINTS_REQUESTS and
+ * POINTS_BYTES of them.
+ */
+enum { POINTS_REQUESTS = 200, POINTS_BYTES = 64 << 20 };
+void points_bucket(struct points *ret, uint64_t requests, uint64_t bytes,
+		   uint64_t page, uint64_t largest);
 /* Fill in quantiles and the rate: `n` operations in `ns`. */
 void point_fill(struct point *p, const struct hist *h, uint64_t n, uint64_t ns);
 

@@ -12,6 +12,7 @@
 #include "common/program/notify.h"
 #include "common/tick.h"
 #include "common/util.h"
+#include "emu/profile/profile_storage.h"
 #include "fs/control/jobs.h"
 #include "fs/mount/mountpoint.h"
 #include "fs/setup/signals.h"
@@ -92,11 +93,14 @@ static void ready(void *ctx)
 static int start_upper(struct mount *m, const char *spec, struct err *err)
 {
 	const char *dir = m->o.writable;
+	uint64_t capacity = m->o.capacity;
 	struct rlimit files;
 	int r;
 
 	if (!dir)
 		return 0;
+	if (!capacity)
+		capacity = server_storage(m->setup.server)->capacity.bytes;
 	r = setup_check_writable(&m->setup, dir, spec, err);
 	if (r < 0)
 		return r;
@@ -110,7 +114,12 @@ static int start_upper(struct mount *m, const char *spec, struct err *err)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	return upper_new(dir, &m->setup.tree, &m->upper, err);
+	r = upper_new(dir, &m->setup.tree, &m->upper, err);
+	if (r == 0 && capacity)
+		r = upper_limit(m->upper, capacity, m->o.writable_scale, err);
+	if (r < 0 && m->upper)
+		err_prefix(err, "--writable %s", dir);
+	return r;
 }
 
 static int start_front(struct mount *m, const char *source, struct err *err)

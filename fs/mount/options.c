@@ -8,6 +8,7 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "emu/profile/profile.h"
+#include "emu/profile/profile_storage.h"
 #include "fs/cache/policy.h"
 #include "fs/peer/peer_net.h"
 #include "fs/server/layer.h"
@@ -42,6 +43,11 @@ static const struct conf_field fields[] = {
 	  .max = 1,
 	  .help = "each byte in DIR takes the device's time of 1/X bytes "
 		  "(default: 1)" },
+	{ "capacity", CONF_SIZE, offsetof(struct options, capacity),
+	  .arg = "SIZE", .min = 4096, .max = STORAGE_MOST_CAPACITY,
+	  .help = "capacity of the device with --writable, for the dataset "
+		  "and what is made (default: that of the profile, or no "
+		  "limit but that of DIR)" },
 	{ "replace", CONF_BOOL, offsetof(struct options, replace),
 	  .cli_only = true,
 	  .help = "replace a gpemu-fs that is mounted there" },
@@ -121,6 +127,10 @@ static int settle_peers(const struct options *o, struct err *err)
 
 static int settle_writable(const struct options *o, struct err *err)
 {
+	if (!o->writable && o->capacity)
+		return err_set(err, -EINVAL,
+			       "--capacity: the mount is read-only; give "
+			       "--writable");
 	if (!o->writable)
 		return 0;
 	if (o->read_only || setup_has_word(o->mount_options, "ro"))

@@ -13,7 +13,8 @@ struct options {
 	char *mount_options, *hit_path, *transport;
 	char *writable; /* or NULL: read-only */
 	double writable_scale;
-	char *peers; /* or NULL, as the next */
+	uint64_t capacity; /* 0: that of the profile */
+	char *peers;	   /* or NULL, as the next */
 	char *peer_key;
 	uint64_t node, peer_timeout;
 	char *log; /* NULL: `foreground` decides */

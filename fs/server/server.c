@@ -2,7 +2,6 @@
 #include "fs/server/server.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -141,8 +140,7 @@ uint64_t server_device_bytes(const struct server *s, uint64_t bytes)
 {
 	double scale = s->c.writable_scale;
 
-	return scale > 0 && scale < 1 ? (uint64_t)ceil((double)bytes / scale)
-				      : bytes;
+	return scale > 0 ? units_unscaled(bytes, scale) : bytes;
 }
 
 int server_readlink(struct server *s, uint32_t node, char *buf, size_t n)

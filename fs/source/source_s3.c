@@ -191,7 +191,7 @@ static int fill(struct store *s, struct tree *tree)
 static int s3_scan(void *state, struct tree *tree, struct err *err)
 {
 	struct store *s = state;
-	int r = bucket_list(s->bucket, found, s, err);
+	int r = bucket_list(s->bucket, 0, found, s, err);
 
 	if (r == 0) {
 		settle(s);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/upper/upper.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -83,8 +82,15 @@ int upper_new(const char *dir, const struct tree *tree, struct upper **ret,
 	u->most_fds = fds.rlim_cur;
 	pthread_mutex_init(&u->paths, NULL);
 	pthread_mutex_init(&u->lock, NULL);
+	upper_space_init(&u->space);
 	*ret = u;
 	return 0;
+}
+
+int upper_limit(struct upper *u, uint64_t bytes, double scale, struct err *err)
+{
+	return upper_space_limit(&u->space, bytes, scale, u->tree, u->dir.fd,
+				 err);
 }
 
 void upper_free(struct upper *u)
@@ -101,18 +107,9 @@ void upper_free(struct upper *u)
 	upper_free_nodes(u);
 	pthread_mutex_destroy(&u->paths);
 	pthread_mutex_destroy(&u->lock);
+	upper_space_fini(&u->space);
 	close(u->dir.fd);
 	free(u);
-}
-
-bool upper_is_taken(const struct upper *u, const struct upper_at *at)
-{
-	if (upper_has(at->folder))
-		return false;
-	return (at->folder == TREE_ROOT + 1ull &&
-		!strcmp(at->name, TREE_CONTROL_NAME)) ||
-	       tree_lookup(u->tree, (uint32_t)(at->folder - 1), at->name) !=
-		       TREE_NONE;
 }
 
 /* --- folders; under `paths` ----------------------------------------------- */
@@ -245,6 +242,17 @@ static int settle(struct upper *u, const struct upper_at *at, int dir, int fd,
 	return r < 0 ? r : enter(u, at, fd, true, ret);
 }
 
+/* May this name be made? -ENOSPC; -EEXIST: it is there. */
+static int check_space(struct upper *u, int dir, const char *name)
+{
+	struct stat st;
+	int r = u->space.capacity ? upper_space_check(&u->space) : 0;
+
+	return r < 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+		       ? -EEXIST
+		       : r;
+}
+
 /* A new file; its descriptor. -EEXIST. */
 static int create(struct upper *u, const struct upper_at *at, mode_t mode,
 		  int flags, const struct upper_owner *owner,
@@ -254,8 +262,9 @@ static int create(struct upper *u, const struct upper_at *at, mode_t mode,
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	if (dir < 0)
-		return dir;
+	r = dir < 0 ? dir : check_space(u, dir, at->name);
+	if (r < 0)
+		return r;
 	fd = openat(dir, at->name,
 		    (flags & (O_ACCMODE | O_SYNC | O_DSYNC)) | O_CREAT |
 			    O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -302,8 +311,9 @@ static int make(struct upper *u, const struct upper_at *at, const char *target,
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	if (dir < 0)
-		return dir;
+	r = dir < 0 ? dir : check_space(u, dir, at->name);
+	if (r < 0)
+		return r;
 	if (target)
 		r = symlinkat(target, dir, at->name);
 	else if (S_ISDIR(mode))
@@ -365,14 +375,31 @@ int upper_link(struct upper *u, uint64_t ino, const struct upper_at *at,
 }
 
 /* What the kernel knows by a name that is about to go, so that it can still be
- * used: an O_PATH descriptor; -1: the kernel does not know it. */
+ * used: an O_PATH descriptor; -1: nothing needs it. */
 static int hold(struct upper *u, int dir, const struct upper_at *at, int *ret)
 {
 	*ret = -1;
-	if (!upper_knows(u, at->folder, at->name))
+	if (!u->space.capacity && !upper_knows(u, at->folder, at->name))
 		return 0;
 	*ret = openat(dir, at->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	return *ret < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* unlinkat(2), or renameat2(2) to a name with `to` in `to_dir`, after which
+ * `held` may have lost its last name. */
+static int drop_name(struct upper *u, int dir, const char *name, unsigned flags,
+		     int to_dir, const char *to, int held)
+{
+	int r;
+
+	pthread_mutex_lock(&u->space.lock);
+	r = to ? renameat2(dir, name, to_dir, to, flags)
+	       : unlinkat(dir, name, (int)flags);
+	r = r < 0 ? -errno : 0;
+	if (r == 0 && u->space.capacity)
+		upper_space_gone(&u->space, held, upper_is_open(u, held));
+	pthread_mutex_unlock(&u->space.lock);
+	return r;
 }
 
 static int remove_name(struct upper *u, const struct upper_at *at, bool folder)
@@ -386,8 +413,10 @@ static int remove_name(struct upper *u, const struct upper_at *at, bool folder)
 	r = hold(u, dir, at, &held);
 	if (r < 0)
 		return r;
-	if (unlinkat(dir, at->name, folder ? AT_REMOVEDIR : 0) < 0)
-		return -errno;
+	r = drop_name(u, dir, at->name, folder ? AT_REMOVEDIR : 0, -1, NULL,
+		      held);
+	if (r < 0)
+		return r;
 	upper_unname(u, at->folder, at->name, TAKE_FD(held));
 	return 0;
 }
@@ -419,8 +448,9 @@ static int rename_name(struct upper *u, const struct upper_at *from,
 	fresh = upper_name_new(to->folder, to->name);
 	if (!fresh)
 		return -ENOMEM;
-	if (renameat2(dir, from->name, to_dir, to->name, flags) < 0)
-		return -errno;
+	r = drop_name(u, dir, from->name, flags, to_dir, to->name, held);
+	if (r < 0)
+		return r;
 	if (flags & RENAME_EXCHANGE) {
 		upper_swap(u, from->folder, from->name, to->folder, to->name);
 		return 0;
@@ -440,134 +470,5 @@ int upper_rename(struct upper *u, const struct upper_at *from,
 	pthread_mutex_lock(&u->paths);
 	r = rename_name(u, from, to, flags);
 	pthread_mutex_unlock(&u->paths);
-	return r;
-}
-
-/* --- listings ------------------------------------------------------------- */
-
-/* arbitrary: a hundred thousand names. One list may always be longer. */
-enum { MOST_LISTED = 64 << 20 };
-
-/* Memory for a name, which other users may not take without end. */
-static int charge(struct upper *u, struct upper_list *l, size_t bytes)
-{
-	int r = 0;
-
-	if (!l->other)
-		return 0;
-	pthread_mutex_lock(&u->lock);
-	if (u->listed_bytes + bytes > MOST_LISTED &&
-	    u->listed_bytes > l->bytes) {
-		r = -ENFILE;
-	} else {
-		u->listed_bytes += bytes;
-		l->bytes += bytes;
-	}
-	pthread_mutex_unlock(&u->lock);
-	return r;
-}
-
-static void empty(struct upper *u, struct upper_list *l)
-{
-	while (l->n)
-		free(l->v[--l->n].name);
-	pthread_mutex_lock(&u->lock);
-	u->listed_bytes -= l->bytes;
-	pthread_mutex_unlock(&u->lock);
-	l->bytes = 0;
-}
-
-struct upper_list *upper_list_new(struct upper *u, bool other)
-{
-	struct upper_list *l = calloc(1, sizeof(*l));
-
-	if (!l)
-		return NULL;
-	l->other = other;
-	pthread_mutex_lock(&u->lock);
-	DL_APPEND(u->lists, l);
-	pthread_mutex_unlock(&u->lock);
-	return l;
-}
-
-void upper_list_free(struct upper *u, struct upper_list *l)
-{
-	pthread_mutex_lock(&u->lock);
-	DL_DELETE(u->lists, l);
-	pthread_mutex_unlock(&u->lock);
-	empty(u, l);
-	free(l->v);
-	free(l);
-}
-
-static int add(struct upper *u, uint64_t folder, DIR *dir,
-	       const struct dirent *d, struct upper_list *l)
-{
-	const struct upper_at at = { folder, d->d_name };
-	mode_t type = DTTOIF(d->d_type);
-	struct stat st;
-	int r;
-
-	if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, "..") ||
-	    upper_is_taken(u, &at))
-		return 0;
-	if (d->d_type == DT_UNKNOWN) {
-		if (fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) <
-		    0)
-			return errno == ENOENT ? 0 : -errno;
-		type = st.st_mode & S_IFMT;
-	}
-	r = charge(u, l, sizeof(*l->v) + strlen(d->d_name) + 1);
-	if (r == 0)
-		r = util_reserve(&l->v, &l->allocated, l->n + 1, sizeof(*l->v));
-	if (r < 0)
-		return r;
-	l->v[l->n] = (struct upper_listed){ .name = strdup(d->d_name),
-					    .ino = upper_number(d->d_ino),
-					    .type = type };
-	return l->v[l->n].name ? (l->n++, 0) : -ENOMEM;
-}
-
-/* A descriptor for a listing, or -errno. */
-static int list_fd(struct upper *u, uint64_t folder)
-{
-	_cleanup_close_ int at = -1;
-	int fd;
-
-	pthread_mutex_lock(&u->paths);
-	at = folder_fd(u, folder, false);
-	pthread_mutex_unlock(&u->paths);
-	if (at < 0)
-		return at;
-	fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-int upper_list(struct upper *u, uint64_t folder, struct upper_list *ret)
-{
-	int fd = list_fd(u, folder), r = 0;
-	const struct dirent *d;
-	DIR *dir;
-
-	empty(u, ret);
-	if (fd < 0) /* nothing was made in this folder of the dataset */
-		return !upper_has(folder) && (fd == -ENOENT || fd == -ENOTDIR)
-			       ? 0
-			       : fd;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
-	while (r == 0) {
-		errno = 0;
-		d = readdir(dir);
-		if (!d) {
-			r = -errno;
-			break;
-		}
-		r = add(u, folder, dir, d, ret);
-	}
-	closedir(dir);
 	return r;
 }

@@ -16,7 +16,8 @@
  * client, in whose tree of files it then counts. Nobody else may change DIR
  * while it is mounted.
  *
- * All calls may wait for the file system of DIR. They return 0 or -errno.
+ * All calls may wait for the file system of DIR. They return 0 or -errno;
+ * -ENOSPC, too: a limit (upper_space.h).
  */
 #ifndef GPEMU_FS_UPPER_UPPER_H
 #define GPEMU_FS_UPPER_UPPER_H
@@ -30,6 +31,12 @@
  */
 int upper_new(const char *dir, const struct tree *tree, struct upper **ret,
 	      struct err *err);
+/*
+ * Before the calls below: the device holds so many bytes, of which the dataset
+ * and what is in the folder have their parts; a byte of a file here is 1 /
+ * `scale` bytes there. -ENOSPC: these are more; others as open(2).
+ */
+int upper_limit(struct upper *u, uint64_t bytes, double scale, struct err *err);
 /* Closes the files and folders that are still open. NULL is allowed. */
 void upper_free(struct upper *u);
 
@@ -45,16 +52,6 @@ struct upper_owner {
 	uid_t uid;
 	gid_t gid;
 };
-
-/* A name in a folder, by the folder's inode number. */
-struct upper_at {
-	uint64_t folder;
-	const char *name;
-};
-
-/* Is the name one of the dataset, or of the mount? Then nothing below may be
- * called with it. Does not wait. */
-bool upper_is_taken(const struct upper *u, const struct upper_at *at);
 
 int upper_lookup(struct upper *u, const struct upper_at *at,
 		 struct upper_entry *ret);

@@ -74,7 +74,8 @@ static int open_regular(struct upper *u, uint64_t ino, int flags)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -ESTALE;
-	fd = open(upper_fd_path(at).text, flags | O_CLOEXEC);
+	fd = open(upper_fd_path(at).text,
+		  (flags & ~(u->space.capacity ? O_TRUNC : 0)) | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	r = flags & O_TRUNC ? drop_set_id(fd) : 0;
@@ -97,6 +98,10 @@ int upper_adopt(struct upper *u, uint64_t ino, int fd, int flags,
 	f->fd = fd;
 	f->node = n;
 	f->syncs = flags & (O_SYNC | O_DSYNC);
+	if (u->space.capacity) {
+		f->space = &u->space;
+		upper_space_open(f->space, &n->taken, fd);
+	}
 	pthread_mutex_lock(&u->lock);
 	DL_APPEND(u->files, f);
 	u->n_fds++;
@@ -108,9 +113,22 @@ int upper_adopt(struct upper *u, uint64_t ino, int fd, int flags,
 int upper_open(struct upper *u, uint64_t ino, int flags,
 	       struct upper_file **ret)
 {
-	int fd = open_regular(u, ino, flags & OPEN_FLAGS);
+	/* an O_TRUNC, which a limit has to know of */
+	const struct upper_change empty = { .uid = (uid_t)-1,
+					    .gid = (gid_t)-1,
+					    .times = { { 0, UTIME_OMIT },
+						       { 0, UTIME_OMIT } } };
+	int fd = open_regular(u, ino, flags & OPEN_FLAGS), r;
 
-	return fd < 0 ? fd : upper_adopt(u, ino, fd, flags, ret);
+	if (fd < 0)
+		return fd;
+	r = upper_adopt(u, ino, fd, flags, ret);
+	if (r == 0 && (*ret)->space && flags & O_TRUNC) {
+		r = upper_change(u, ino, NULL, &empty);
+		if (r < 0)
+			upper_close(u, *ret);
+	}
+	return r;
 }
 
 void upper_close(struct upper *u, struct upper_file *f)
@@ -119,6 +137,8 @@ void upper_close(struct upper *u, struct upper_file *f)
 	DL_DELETE(u->files, f);
 	u->n_fds--;
 	pthread_mutex_unlock(&u->lock);
+	if (f->space)
+		upper_space_close(f->space, &f->node->taken, f->fd);
 	close(f->fd);
 	upper_put(u, f->node);
 	free(f);
@@ -139,14 +159,11 @@ ssize_t upper_read(const struct upper_file *f, void *buf, size_t n,
 	return util_read_all(f->fd, buf, n, (int64_t)offset);
 }
 
-ssize_t upper_write(const struct upper_file *f, const void *buf, size_t n,
-		    uint64_t offset)
+static ssize_t write_all(const struct upper_file *f, const void *buf, size_t n,
+			 uint64_t offset)
 {
 	size_t done = 0;
-	int err = drop_set_id(f->fd);
 
-	if (err < 0)
-		return err;
 	while (done < n) {
 		ssize_t r = pwrite(f->fd, (const char *)buf + done, n - done,
 				   (off_t)(offset + done));
@@ -162,14 +179,41 @@ ssize_t upper_write(const struct upper_file *f, const void *buf, size_t n,
 	return (ssize_t)done;
 }
 
+ssize_t upper_write(const struct upper_file *f, const void *buf, size_t n,
+		    uint64_t offset)
+{
+	ssize_t r = drop_set_id(f->fd);
+
+	if (r < 0 || !f->space)
+		return r < 0 ? r : write_all(f, buf, n, offset);
+	r = upper_space_grow(f->space, &f->node->taken, offset, n, false);
+	if (r < 0)
+		return r;
+	r = write_all(f, buf, (size_t)r, offset);
+	upper_space_settle(f->space, &f->node->taken, f->fd);
+	return r;
+}
+
 int upper_allocate(const struct upper_file *f, int mode, uint64_t offset,
 		   uint64_t bytes)
 {
-	int r = drop_set_id(f->fd);
+	bool keeps = mode & FALLOC_FL_KEEP_SIZE;
+	ssize_t r = drop_set_id(f->fd);
 
-	if (r == 0 && fallocate(f->fd, mode, (off_t)offset, (off_t)bytes) < 0)
-		r = -errno;
-	return r;
+	if (r == 0 && f->space && keeps && !(mode & FALLOC_FL_PUNCH_HOLE) &&
+	    bytes > upper_left(f, bytes, offset))
+		r = -EOPNOTSUPP; /* the size alone says what a file has */
+	if (r == 0 && f->space)
+		r = upper_space_grow(f->space, &f->node->taken,
+				     keeps ? 0 : offset, keeps ? 0 : bytes,
+				     true);
+	if (r < 0)
+		return (int)r;
+	r = fallocate(f->fd, mode, (off_t)offset, (off_t)bytes) < 0 ? -errno
+								    : 0;
+	if (f->space)
+		upper_space_settle(f->space, &f->node->taken, f->fd);
+	return (int)r;
 }
 
 int64_t upper_seek(const struct upper_file *f, uint64_t offset, int whence)
@@ -295,16 +339,29 @@ int upper_readlink(struct upper *u, uint64_t ino, char *buf, size_t n)
 	return 0;
 }
 
-static int set_size(int at, const struct upper_file *f, int64_t bytes)
+static int set_size(const struct upper_file *f, int64_t bytes)
 {
-	_cleanup_close_ int fd = -1;
+	if (f->space)
+		return upper_space_truncate(f->space, &f->node->taken, f->fd,
+					    (uint64_t)bytes);
+	return ftruncate(f->fd, bytes) < 0 ? -errno : 0;
+}
 
-	if (!f) {
-		fd = open(upper_fd_path(at).text, O_WRONLY | O_CLOEXEC);
-		if (fd < 0)
-			return -errno;
-	}
-	return ftruncate(f ? f->fd : fd, bytes) < 0 ? -errno : 0;
+/* Of a file that is opened for it, by `at`. */
+static int set_size_of(struct upper *u, uint64_t ino, int at, int64_t bytes)
+{
+	int fd = open(upper_fd_path(at).text, O_WRONLY | O_CLOEXEC);
+	struct upper_file *f;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = upper_adopt(u, ino, fd, O_WRONLY, &f);
+	if (r < 0)
+		return r;
+	r = set_size(f, bytes);
+	upper_close(u, f);
+	return r;
 }
 
 int upper_change(struct upper *u, uint64_t ino, const struct upper_file *f,
@@ -321,7 +378,9 @@ int upper_change(struct upper *u, uint64_t ino, const struct upper_file *f,
 	if (S_ISLNK(st.st_mode) && c->has_mode)
 		return -EOPNOTSUPP;
 	if (c->bytes >= 0)
-		r = S_ISREG(st.st_mode) ? set_size(fd, f, c->bytes) : -EINVAL;
+		r = !S_ISREG(st.st_mode) ? -EINVAL
+		    : f			 ? set_size(f, c->bytes)
+					 : set_size_of(u, ino, fd, c->bytes);
 	/* the owner first: a change of it clears set-user-ID */
 	if (r == 0 && (c->uid != (uid_t)-1 || c->gid != (gid_t)-1) &&
 	    fchownat(fd, "", c->uid, c->gid, AT_EMPTY_PATH) < 0)
@@ -336,9 +395,13 @@ int upper_change(struct upper *u, uint64_t ino, const struct upper_file *f,
 	return r;
 }
 
-int upper_statvfs(const struct upper *u, struct statvfs *ret)
+int upper_statvfs(struct upper *u, struct statvfs *ret)
 {
-	return fstatvfs(u->dir.fd, ret) < 0 ? -errno : 0;
+	if (fstatvfs(u->dir.fd, ret) < 0)
+		return -errno;
+	if (u->space.capacity)
+		upper_space_statvfs(&u->space, ret);
+	return 0;
 }
 
 /* --- extended attributes -------------------------------------------------- */

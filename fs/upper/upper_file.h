@@ -14,6 +14,7 @@ struct upper_file {
 	int fd;
 	bool syncs; /* each write is a sync, too: O_SYNC or O_DSYNC */
 	struct upper_node *node;
+	struct upper_space *space;	/* NULL: no limit */
 	struct upper_file *prev, *next; /* utlist, under the lock of `upper` */
 };
 
@@ -67,9 +68,11 @@ struct upper_change {
 /* `f`: the open file; NULL: by its number. */
 int upper_change(struct upper *u, uint64_t ino, const struct upper_file *f,
 		 const struct upper_change *c);
-int upper_statvfs(const struct upper *u, struct statvfs *ret);
+/* As statvfs(2); with a limit, that of the device. */
+int upper_statvfs(struct upper *u, struct statvfs *ret);
 
-/* As fallocate(2). */
+/* As fallocate(2). -EOPNOTSUPP, too: with a limit, beyond the end of the file
+ * alone. */
 int upper_allocate(const struct upper_file *f, int mode, uint64_t offset,
 		   uint64_t bytes);
 /* As lseek(2) with SEEK_DATA or SEEK_HOLE. */

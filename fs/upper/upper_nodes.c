@@ -55,6 +55,16 @@ uint32_t upper_object(const struct upper *u, uint64_t ino)
 			      : (uint32_t)(ino - 1);
 }
 
+bool upper_is_taken(const struct upper *u, const struct upper_at *at)
+{
+	if (upper_has(at->folder))
+		return false;
+	return (at->folder == TREE_ROOT + 1ull &&
+		!strcmp(at->name, TREE_CONTROL_NAME)) ||
+	       tree_lookup(u->tree, (uint32_t)(at->folder - 1), at->name) !=
+		       TREE_NONE;
+}
+
 /* --- paths ---------------------------------------------------------------- */
 
 /* Put a name, and a slash where one follows, before buf + *at. */
@@ -367,6 +377,20 @@ void upper_put(struct upper *u, struct upper_node *n)
 	list = take_unused(u, n);
 	pthread_mutex_unlock(&u->lock);
 	free_list(list);
+}
+
+bool upper_is_open(struct upper *u, int fd)
+{
+	const struct upper_node *n = NULL;
+	struct upper_real real;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return false;
+	real = (struct upper_real){ st.st_dev, st.st_ino };
+	LOCK_SCOPE(&u->lock);
+	HASH_FIND(by_real, u->reals, &real, sizeof(real), n);
+	return n && n->taken.opens;
 }
 
 bool upper_knows(struct upper *u, uint64_t folder, const char *name)

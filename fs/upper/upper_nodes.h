@@ -13,9 +13,10 @@
  * has a name: a name is opened at each use. When the last one that is known is
  * removed, an O_PATH descriptor stays until the kernel forgets the node.
  *
- * Two locks, outermost first:
+ * Three locks, outermost first:
  *	paths	held from the moment at which a path is made of names until the
  *		call that uses it returns; waits for the folder's file system
+ *	space.lock	sizes of files (upper_space.h)
  *	lock	guards the nodes; nothing waits under it
  */
 #ifndef GPEMU_FS_UPPER_UPPER_NODES_H
@@ -30,6 +31,7 @@
 #include "fs/server/hash.h"
 #include "fs/source/beneath.h"
 #include "fs/source/tree.h"
+#include "fs/upper/upper_space.h"
 
 /* above the numbers of the tree and of the control files */
 #define UPPER_INO (1ull << 56)
@@ -62,6 +64,7 @@ struct upper_node {
 	struct upper_name *names; /* those that the kernel knows */
 	int fd;			  /* of one without any; else -1 */
 	bool unsynced;		  /* a name is newer than the last sync */
+	struct upper_taken taken; /* by the lock of `space` */
 	struct upper_node *next;  /* in a list of unused ones */
 	UT_hash_handle by_ino, by_real;
 };
@@ -69,6 +72,7 @@ struct upper_node {
 struct upper {
 	struct beneath dir;
 	const struct tree *tree;
+	struct upper_space space;
 	pthread_mutex_t paths, lock;
 	/* all below under `lock` */
 	struct upper_node *inos, *reals;
@@ -88,6 +92,16 @@ static inline bool upper_has(uint64_t ino)
 {
 	return ino >= UPPER_INO;
 }
+
+/* A name in a folder, by the folder's inode number. */
+struct upper_at {
+	uint64_t folder;
+	const char *name;
+};
+
+/* Is the name one of the dataset, or of the mount? Then nothing of upper.h may
+ * be called with it. Does not wait. */
+bool upper_is_taken(const struct upper *u, const struct upper_at *at);
 
 /* May clients have another descriptor? They leave a quarter of all to the
  * mount, whose reads need them; other users (`other`) half, so that its owner
@@ -120,6 +134,8 @@ void upper_forget(struct upper *u, uint64_t ino, uint64_t n);
 /* A reference, for upper_put. NULL: there is no such node. */
 struct upper_node *upper_get(struct upper *u, uint64_t ino);
 void upper_put(struct upper *u, struct upper_node *n);
+/* Does a client have the file `fd` open? Under the lock of `space`. */
+bool upper_is_open(struct upper *u, int fd);
 bool upper_knows(struct upper *u, uint64_t folder, const char *name);
 /* The name is gone; takes `fd`, O_PATH, of what it named. */
 void upper_unname(struct upper *u, uint64_t folder, const char *name, int fd);

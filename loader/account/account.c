@@ -50,55 +50,6 @@ void account_batch(struct account *a, const struct delivery *d)
 	hist_add(&a->queue, d->queued);
 }
 
-static void wait_for_data(struct account *a, struct account_gpu *g,
-			  const struct stalls *s)
-{
-	a->data_wait_ns += stalls_ns(s);
-	g->data_wait_ns += stalls_ns(s);
-	a->fetch_stall_ns += s->fetch_ns;
-	g->fetch_stall_ns += s->fetch_ns;
-	a->prep_stall_ns += s->prep_ns;
-	g->prep_stall_ns += s->prep_ns;
-	a->pin_stall_ns += s->pin_ns;
-	g->pin_stall_ns += s->pin_ns;
-}
-
-void account_gpu(struct account *a, uint32_t i, uint64_t idle,
-		 const struct delivery *d, const struct gpu_step *s,
-		 const struct stalls *late)
-{
-	struct stalls own = account_stalls(idle, d, s);
-	uint64_t compute = s->compute_end - s->compute_start + s->optimizer_ns;
-	uint64_t barrier = s->barrier_wait_ns - stalls_ns(late);
-	struct account_gpu *g = &a->gpu[i];
-
-	a->transfer_ns += s->copy_end - s->copy_start;
-	a->compute_ns += compute;
-	g->compute_ns += compute;
-	wait_for_data(a, g, &own);
-	wait_for_data(a, g, late);
-	a->transfer_stall_ns += s->transfer_stall_ns;
-	g->transfer_stall_ns += s->transfer_stall_ns;
-	a->host_stall_ns += s->host_stall_ns;
-	g->host_stall_ns += s->host_stall_ns;
-	a->prep_gpu_ns += s->prep_ns;
-	g->prep_ns += s->prep_ns;
-	a->barrier_wait_ns += barrier;
-	g->barrier_wait_ns += barrier;
-	a->allreduce_ns += s->allreduce_ns;
-	a->optimizer_ns += s->optimizer_ns;
-	g->optimizer_ns += s->optimizer_ns;
-	g->allreduce_ns += s->allreduce_ns;
-	if (a->steps > 1) {
-		a->au_compute_ns += compute;
-		g->au_compute_ns += compute;
-	} else if (s->compute_end > s->compute_start) {
-		uint64_t first = past(idle, d->ready_ns);
-
-		a->first_batch_ns = MAX(a->first_batch_ns, first);
-	}
-}
-
 static void merge_gpu(struct account_gpu *into, const struct account_gpu *from)
 {
 	into->compute_ns += from->compute_ns;
@@ -115,6 +66,35 @@ static void merge_gpu(struct account_gpu *into, const struct account_gpu *from)
 	into->optimizer_ns += from->optimizer_ns;
 }
 
+void account_gpu(struct account *a, uint32_t i, uint64_t idle,
+		 const struct delivery *d, const struct gpu_step *s,
+		 const struct stalls *late)
+{
+	struct stalls own = account_stalls(idle, d, s);
+	uint64_t compute = s->compute_end - s->compute_start + s->optimizer_ns;
+	struct account_gpu g = {
+		.compute_ns = compute,
+		.au_compute_ns = a->steps > 1 ? compute : 0,
+		.prep_ns = s->prep_ns,
+		.data_wait_ns = stalls_ns(&own) + stalls_ns(late),
+		.fetch_stall_ns = own.fetch_ns + late->fetch_ns,
+		.prep_stall_ns = own.prep_ns + late->prep_ns,
+		.pin_stall_ns = own.pin_ns + late->pin_ns,
+		.transfer_stall_ns = s->transfer_stall_ns,
+		.host_stall_ns = s->host_stall_ns,
+		.barrier_wait_ns = s->barrier_wait_ns - stalls_ns(late),
+		.allreduce_ns = s->allreduce_ns,
+		.optimizer_ns = s->optimizer_ns,
+	};
+
+	merge_gpu(&a->all, &g);
+	merge_gpu(&a->gpu[i], &g);
+	a->transfer_ns += s->copy_end - s->copy_start;
+	if (a->steps == 1 && s->compute_end > s->compute_start)
+		a->first_batch_ns =
+			MAX(a->first_batch_ns, past(idle, d->ready_ns));
+}
+
 void account_merge(struct account *into, const struct account *from)
 {
 	if (into->steps == 0) {
@@ -126,6 +106,7 @@ void account_merge(struct account *into, const struct account *from)
 	/* of several nodes their GPUs are not known */
 	for (uint32_t i = 0; !from->more_nodes && i < from->gpus; i++)
 		merge_gpu(&into->gpu[i], &from->gpu[i]);
+	merge_gpu(&into->all, &from->all);
 	into->steps += from->steps;
 	into->samples += from->samples;
 	into->failed_samples += from->failed_samples;
@@ -140,24 +121,12 @@ void account_merge(struct account *into, const struct account *from)
 	into->elapsed_ns += from->elapsed_ns;
 	into->wall_ns += from->wall_ns;
 	into->cpu_ns += from->cpu_ns;
-	into->compute_ns += from->compute_ns;
 	into->transfer_ns += from->transfer_ns;
 	into->pin_ns += from->pin_ns;
-	into->data_wait_ns += from->data_wait_ns;
-	into->fetch_stall_ns += from->fetch_stall_ns;
-	into->prep_stall_ns += from->prep_stall_ns;
-	into->pin_stall_ns += from->pin_stall_ns;
-	into->transfer_stall_ns += from->transfer_stall_ns;
-	into->host_stall_ns += from->host_stall_ns;
-	into->prep_gpu_ns += from->prep_gpu_ns;
-	into->barrier_wait_ns += from->barrier_wait_ns;
-	into->allreduce_ns += from->allreduce_ns;
-	into->optimizer_ns += from->optimizer_ns;
 	into->checkpoints += from->checkpoints;
 	into->checkpoint_bytes += from->checkpoint_bytes;
 	into->checkpoint_ns += from->checkpoint_ns;
 	into->checkpoint_stall_ns += from->checkpoint_stall_ns;
-	into->au_compute_ns += from->au_compute_ns;
 	into->au_elapsed_ns += from->au_elapsed_ns;
 	into->on_mount |= from->on_mount;
 	into->hits += from->hits;
@@ -202,7 +171,7 @@ static double share(const struct account *a, double compute_ns)
 
 double account_au(const struct account *a)
 {
-	return share(a, (double)a->au_compute_ns / MAX(a->gpus, 1));
+	return share(a, (double)a->all.au_compute_ns / MAX(a->gpus, 1));
 }
 
 static double per(double what, double ns)
@@ -225,13 +194,11 @@ static void set_n(json_t *j, const char *key, uint64_t n)
 	json_object_set_new(j, key, json_integer((json_int_t)n));
 }
 
-/* For values summed over the GPUs. */
-static void set_mean_s(json_t *j, const char *key, const struct account *a,
-		       uint64_t ns)
+/* Of the sum of `n` GPUs. */
+static void set_mean_s(json_t *j, const char *key, uint64_t ns, uint32_t n)
 {
 	json_object_set_new(
-		j, key,
-		json_real((double)ns / MAX(a->gpus, 1) / (double)NS_PER_S));
+		j, key, json_real((double)ns / MAX(n, 1) / (double)NS_PER_S));
 }
 
 static void set_au(json_t *j, double au)
@@ -239,22 +206,28 @@ static void set_au(json_t *j, double au)
 	json_object_set_new(j, "au", au < 0 ? json_null() : json_real(au));
 }
 
+/* The mean of `n` GPUs, whose sum `g` is. */
+static void set_gpu_times(json_t *j, const struct account_gpu *g, uint32_t n)
+{
+	set_mean_s(j, "compute_s", g->compute_ns, n);
+	set_mean_s(j, "prep_gpu_s", g->prep_ns, n);
+	set_mean_s(j, "data_wait_s", g->data_wait_ns, n);
+	set_mean_s(j, "fetch_stall_s", g->fetch_stall_ns, n);
+	set_mean_s(j, "prep_stall_s", g->prep_stall_ns, n);
+	set_mean_s(j, "pin_stall_s", g->pin_stall_ns, n);
+	set_mean_s(j, "transfer_stall_s", g->transfer_stall_ns, n);
+	set_mean_s(j, "host_stall_s", g->host_stall_ns, n);
+	set_mean_s(j, "barrier_wait_s", g->barrier_wait_ns, n);
+	set_mean_s(j, "allreduce_s", g->allreduce_ns, n);
+	set_mean_s(j, "optimizer_s", g->optimizer_ns, n);
+}
+
 static json_t *gpu_json(const struct account *a, const struct account_gpu *g)
 {
 	json_t *j = json_object();
 
 	set_au(j, share(a, (double)g->au_compute_ns));
-	set_s(j, "compute_s", g->compute_ns);
-	set_s(j, "prep_gpu_s", g->prep_ns);
-	set_s(j, "data_wait_s", g->data_wait_ns);
-	set_s(j, "fetch_stall_s", g->fetch_stall_ns);
-	set_s(j, "prep_stall_s", g->prep_stall_ns);
-	set_s(j, "pin_stall_s", g->pin_stall_ns);
-	set_s(j, "transfer_stall_s", g->transfer_stall_ns);
-	set_s(j, "host_stall_s", g->host_stall_ns);
-	set_s(j, "barrier_wait_s", g->barrier_wait_ns);
-	set_s(j, "allreduce_s", g->allreduce_ns);
-	set_s(j, "optimizer_s", g->optimizer_ns);
+	set_gpu_times(j, g, 1);
 	return j;
 }
 
@@ -276,23 +249,6 @@ static void set_rates(json_t *j, const struct account *a)
 	json_object_set_new(j, "mib_per_s",
 			    json_real(per(mib, (double)a->elapsed_ns)));
 	set_au(j, account_au(a));
-}
-
-static void set_gpu_times(json_t *j, const struct account *a)
-{
-	set_mean_s(j, "compute_s", a, a->compute_ns);
-	set_mean_s(j, "transfer_s", a, a->transfer_ns);
-	set_mean_s(j, "transfer_stall_s", a, a->transfer_stall_ns);
-	set_mean_s(j, "host_stall_s", a, a->host_stall_ns);
-	set_s(j, "pin_s", a->pin_ns); /* over all batches */
-	set_mean_s(j, "prep_gpu_s", a, a->prep_gpu_ns);
-	set_mean_s(j, "barrier_wait_s", a, a->barrier_wait_ns);
-	set_mean_s(j, "allreduce_s", a, a->allreduce_ns);
-	set_mean_s(j, "optimizer_s", a, a->optimizer_ns);
-	set_mean_s(j, "data_wait_s", a, a->data_wait_ns);
-	set_mean_s(j, "fetch_stall_s", a, a->fetch_stall_ns);
-	set_mean_s(j, "prep_stall_s", a, a->prep_stall_ns);
-	set_mean_s(j, "pin_stall_s", a, a->pin_stall_ns);
 }
 
 json_t *account_json(const struct account *a, bool total)
@@ -317,7 +273,9 @@ json_t *account_json(const struct account *a, bool total)
 	set_n(j, "bytes_read", a->work.bytes_read);
 	set_n(j, "batch_bytes", a->batch_bytes);
 	set_rates(j, a);
-	set_gpu_times(j, a);
+	set_gpu_times(j, &a->all, a->gpus);
+	set_mean_s(j, "transfer_s", a->transfer_ns, a->gpus);
+	set_s(j, "pin_s", a->pin_ns); /* over all batches */
 	json_object_set_new(j, "gpus", gpus_json(a));
 	set_n(j, "checkpoints", a->checkpoints);
 	set_n(j, "checkpoint_bytes", a->checkpoint_bytes);

@@ -51,7 +51,10 @@
 
 /* One GPU's part of the account, in emulated ns. */
 struct account_gpu {
-	uint64_t compute_ns, au_compute_ns, prep_ns;
+	uint64_t compute_ns, prep_ns;
+	/* accelerator utilisation, with au_elapsed_ns: without the first step
+	 */
+	uint64_t au_compute_ns;
 	uint64_t data_wait_ns, transfer_stall_ns, host_stall_ns;
 	uint64_t fetch_stall_ns, prep_stall_ns, pin_stall_ns; /* of data wait */
 	uint64_t barrier_wait_ns, allreduce_ns;
@@ -74,23 +77,19 @@ struct account {
 	uint64_t batch_bytes; /* copied to the device */
 	uint64_t elapsed_ns;
 	uint64_t wall_ns, cpu_ns;
-	uint64_t compute_ns, transfer_ns, pin_ns; /* time of the stages */
-	uint64_t data_wait_ns, fetch_stall_ns, prep_stall_ns, pin_stall_ns;
-	uint64_t transfer_stall_ns, host_stall_ns;
-	uint64_t prep_gpu_ns, barrier_wait_ns, allreduce_ns;
-	uint64_t optimizer_ns; /* of compute_ns */
+	uint64_t transfer_ns, pin_ns; /* time of the stages */
 	/* written in this epoch, the time of the writes, and the GPU's stall
 	 * for them; the caller fills in the first three */
 	uint64_t checkpoints, checkpoint_bytes, checkpoint_ns;
 	uint64_t checkpoint_stall_ns;
 	uint64_t first_batch_ns; /* from the start of the epoch */
-	/* accelerator utilisation: both without the first step */
-	uint64_t au_compute_ns, au_elapsed_ns;
+	uint64_t au_elapsed_ns;
 	struct work work; /* of the workers */
 	struct hist step;
 	struct hist queue; /* batches ready at each request */
 	bool on_mount;	   /* hits and misses are valid */
 	uint64_t hits, misses;
+	struct account_gpu all;		  /* of all GPUs, added up */
 	struct account_gpu gpu[GPUS_MAX]; /* of one node */
 };
 

@@ -2,7 +2,6 @@
 #include "loader/dataset/extents.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <stdbool.h>

@@ -31,7 +31,6 @@
 
 #include "common/conf/conf.h"
 #include "common/tick.h"
-#include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
 #include "loader/engine/guard.h"

@@ -7,7 +7,6 @@
  */
 #include "loader/dataset/format.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "common/pack/pack.h"

@@ -111,7 +111,7 @@ static int list(struct builder *b, unsigned threads, struct err *err)
 	if (!b->d->bucket)
 		return err_set(err, -EINVAL,
 			       "format s3 is that of s3://BUCKET");
-	r = bucket_list(b->d->bucket, found, &l, err);
+	r = bucket_list(b->d->bucket, 0, found, &l, err);
 	if (r == 0)
 		r = fill(b, &l, err);
 	free(l.object);

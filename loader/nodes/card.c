@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/json.h"
@@ -32,8 +31,8 @@ int card_find(const struct mount *m, double time_scale, double gb_per_s,
 	r = m->dir ? mount_nic(m, &j, err) : 0;
 	if (r < 0)
 		return r;
-	scale = json_number_value(json_object_get(j, "time_scale"));
-	rate = json_number_value(json_object_get(j, "gb_per_s"));
+	scale = json_get_number(j, "time_scale");
+	rate = json_get_number(j, "gb_per_s");
 	if (rate <= 0)
 		return 0;
 	if (!is_same(rate, gb_per_s))

@@ -8,7 +8,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
-#include "loader/dataset/format_open.h"
+#include "loader/options/train_node.h"
 
 static int resolve_index(const char *word, enum format_index *ret,
 			 struct err *err)
@@ -81,6 +81,53 @@ int train_data_open(const struct train_options *o, const struct train_choice *c,
 	};
 
 	return format_open(&q, ret, ret_how, err);
+}
+
+struct schedule_config train_data_schedule(const struct train_options *o,
+					   const struct train_choice *c,
+					   const struct dataset *d)
+{
+	struct schedule_config ret = {
+		.order = c->order,
+		.in = { .seed = o->common.seed,
+			.n = d->n,
+			.size = d->size,
+			.label = d->label,
+			.n_labels = d->n_classes,
+			.batch = (uint32_t)train_step_samples(o),
+			.world = (uint32_t)o->world_size,
+			.options = c->order_choice.options },
+		.data = d,
+		.rank = o->rank,
+		.world = o->world_size,
+		.drop_last = o->drop_last,
+	};
+
+	ret.in.group = dataset_together(d, &ret.in.n_groups);
+	return ret;
+}
+
+struct pipeline_config train_data_pipeline(const struct train_options *o,
+					   const struct train_choice *c,
+					   const struct train_prep *prep,
+					   const struct mount *m,
+					   const struct dataset *d)
+{
+	return (struct pipeline_config){
+		.data = d,
+		.engine = c->engine,
+		.engine_options = c->loader_choice.options,
+		.prep = c->prep,
+		.seed = o->common.seed,
+		.workers = (uint32_t)o->workers,
+		.queue_depth = (uint32_t)o->queue_depth,
+		.batch = (uint32_t)train_pipeline_batch(o, c),
+		.superbatch = 1,
+		.prefetch = (uint32_t)o->prefetch,
+		.prep_config = &prep->config,
+		.mount_dev = m->dir ? &m->dev : NULL,
+		.cores = prep->cores,
+	};
 }
 
 /* Null: samples are no tokens. */

@@ -341,9 +341,10 @@ void train_node_add_cost(const struct train_node *n, const struct account *a,
 	uint32_t nodes = a->more_nodes + 1; /* like this one */
 	double s = (double)a->elapsed_ns / 1e9;
 	/* mean number of computing GPUs */
-	double busy = a->elapsed_ns ? (double)account_mean(a, a->compute_ns) *
-					      n->gpus.n / (double)a->elapsed_ns
-				    : 0;
+	double busy = a->elapsed_ns
+			      ? (double)account_mean(a, a->all.compute_ns) *
+					n->gpus.n / (double)a->elapsed_ns
+			      : 0;
 
 	set_known(j, "cost_usd",
 		  known ? nodes * node_cost_usd(&n->profile, s) : -1);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/thread.h"
-#include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
 #include "loader/options/train_data.h"

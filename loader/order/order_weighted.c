@@ -21,9 +21,7 @@
 #include "loader/order/order.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/conf/conf.h"
 #include "common/rng.h"

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "common/units.h"
-
 /* Buffers of this size and more request huge pages: a batch is touched front to
  * back, and 4 KiB faults cost as much as copying the bytes. */
 enum { HUGE = 2 << 20, PAGE = 4096 };

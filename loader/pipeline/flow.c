@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <string.h>
 
 #include "common/thread.h"
 #include "common/units.h"
@@ -19,59 +18,49 @@
 struct piece {
 	uint64_t epoch;
 	const uint32_t *order;
+	uint64_t first; /* of order[0] in the piece */
 	uint64_t n;
+};
+
+/* The memory of a window: one of these. */
+struct memory {
+	struct buffer plain;
+	struct pinned_buffer *pinned;
 };
 
 struct flow {
 	struct flow_config c;
 	pthread_mutex_t lock;
-	pthread_cond_t work; /* a window is free, an epoch began, stopping */
-	pthread_cond_t done; /* a batch is complete, stopping */
-	pthread_cond_t stop; /* stopping */
-	struct window *windows;
+	pthread_cond_t work;   /* a window is free, an epoch began, stopping */
+	pthread_cond_t done;   /* a batch is complete, stopping */
+	pthread_cond_t stop;   /* stopping */
+	struct memory *memory; /* of each window */
 	/* lock guards all fields below */
-	struct window **free; /* a stack, most recently used on top */
-	uint32_t n_free;
-	struct window **open;	/* n_windows, by index modulo n_windows */
-	uint64_t n_opened;	/* the next window's index */
-	struct window *current; /* samples are leased from it */
-	uint64_t out_window;	/* index of the oldest window not delivered */
-	uint32_t out_batch;
-	struct batch *first, *last; /* completed batches, with any_order */
-	uint32_t n_complete;	    /* completed batches not delivered yet */
-	struct piece *piece;	    /* n_windows, a ring */
+	struct windows w;
+	struct piece *piece; /* as many as windows, a ring */
 	uint32_t first_piece, n_pieces;
 	bool stopping;
 	int error;
 	struct err err;
 };
 
-static int window_init(struct window *w, const struct flow_config *c)
+static int window_init(struct window *w, const struct windows_config *c)
 {
 	size_t n = (size_t)c->batch * c->superbatch;
 
 	w->cpu = -1;
-	w->batch = calloc(c->superbatch, sizeof(*w->batch));
 	w->place = calloc(n, sizeof(*w->place));
 	w->turn = calloc(n, sizeof(*w->turn));
 	w->raw_at = calloc(n, sizeof(*w->raw_at));
-	return w->batch && w->place && w->turn && w->raw_at ? 0 : -ENOMEM;
-}
-
-static void window_fini(struct window *w, struct pinned_pool *pinned)
-{
-	if (w->pinned)
-		pinned_put(pinned, w->pinned);
-	buffer_free(&w->memory);
-	free(w->batch);
-	free(w->place);
-	free(w->turn);
-	free(w->raw_at);
+	for (uint32_t i = 0; w->place && i < c->superbatch; i++)
+		w->batch[i].place = w->place + (size_t)i * c->batch;
+	return w->place && w->turn && w->raw_at ? 0 : -ENOMEM;
 }
 
 int flow_new(const struct flow_config *c, struct flow **ret, struct err *err)
 {
 	struct flow *f = calloc(1, sizeof(*f));
+	uint32_t n = c->windows.n;
 	int r = f ? 0 : -ENOMEM;
 
 	if (r == 0) {
@@ -80,20 +69,16 @@ int flow_new(const struct flow_config *c, struct flow **ret, struct err *err)
 		pthread_cond_init(&f->work, NULL);
 		tick_cond_init(&f->done);
 		tick_cond_init(&f->stop);
-		f->windows = calloc(c->n_windows, sizeof(*f->windows));
-		f->free = calloc(c->n_windows, sizeof(struct window *));
-		f->open = calloc(c->n_windows, sizeof(struct window *));
-		f->piece = calloc(c->n_windows, sizeof(*f->piece));
-		r = f->windows && f->free && f->open && f->piece ? 0 : -ENOMEM;
+		f->memory = calloc(n, sizeof(*f->memory));
+		f->piece = calloc(n, sizeof(*f->piece));
+		r = f->memory && f->piece ? windows_init(&f->w, &c->windows)
+					  : -ENOMEM;
 	}
-	for (uint32_t i = 0; r == 0 && i < c->n_windows; i++) {
-		r = window_init(&f->windows[i], c);
-		f->free[f->n_free++] = &f->windows[i];
-	}
+	for (uint32_t i = 0; r == 0 && i < n; i++)
+		r = window_init(&f->w.all[i], &c->windows);
 	if (r < 0) {
 		flow_free(f);
-		return err_set(err, r, "out of memory for %u windows",
-			       c->n_windows);
+		return err_set(err, r, "out of memory for %u windows", n);
 	}
 	*ret = f;
 	return 0;
@@ -103,15 +88,22 @@ void flow_free(struct flow *f)
 {
 	if (!f)
 		return;
-	for (uint32_t i = 0; f->windows && i < f->c.n_windows; i++)
-		window_fini(&f->windows[i], f->c.pinned);
+	for (uint32_t i = 0; f->w.all && i < f->c.windows.n; i++) {
+		struct window *w = &f->w.all[i];
+
+		if (f->memory[i].pinned)
+			pinned_put(f->c.pinned, f->memory[i].pinned);
+		buffer_free(&f->memory[i].plain);
+		free(w->place);
+		free(w->turn);
+		free(w->raw_at);
+	}
+	windows_fini(&f->w);
 	pthread_cond_destroy(&f->work);
 	pthread_cond_destroy(&f->done);
 	pthread_cond_destroy(&f->stop);
 	pthread_mutex_destroy(&f->lock);
-	free(f->windows);
-	free(f->free);
-	free(f->open);
+	free(f->memory);
 	free(f->piece);
 	free(f);
 }
@@ -120,7 +112,7 @@ void flow_free(struct flow *f)
 static struct piece *current_piece(struct flow *f)
 {
 	while (f->n_pieces && f->piece[f->first_piece].n == 0) {
-		f->first_piece = (f->first_piece + 1) % f->c.n_windows;
+		f->first_piece = (f->first_piece + 1) % f->c.windows.n;
 		f->n_pieces--;
 	}
 	return f->n_pieces ? &f->piece[f->first_piece] : NULL;
@@ -133,9 +125,9 @@ void flow_begin(struct flow *f, uint64_t epoch, const uint32_t *order,
 
 	pthread_mutex_lock(&f->lock);
 	current_piece(f); /* drops those that are leased */
-	assert(f->n_pieces < f->c.n_windows);
-	last = (f->first_piece + f->n_pieces++) % f->c.n_windows;
-	f->piece[last] = (struct piece){ epoch, order, n };
+	assert(f->n_pieces < f->c.windows.n);
+	last = (f->first_piece + f->n_pieces++) % f->c.windows.n;
+	f->piece[last] = (struct piece){ epoch, order, 0, n };
 	pthread_cond_broadcast(&f->work);
 	pthread_mutex_unlock(&f->lock);
 }
@@ -159,7 +151,7 @@ static int by_address(const void *a, const void *b, void *ctx)
 /* Set the order in which the window's samples are read. */
 static void take_turns(const struct flow_config *c, struct window *w)
 {
-	uint32_t step = c->whole_batches ? c->batch : w->n;
+	uint32_t step = c->whole_batches ? c->windows.batch : w->n;
 	struct sort s = { .w = w, .address = c->address };
 
 	for (uint32_t i = 0; i < w->n; i++)
@@ -178,14 +170,14 @@ static int no_memory(struct err *err)
 
 /* Allocate memory for the window's batches. -EAGAIN: not now; -E2BIG, -EPERM,
  * -ENOMEM with a text. */
-static int reserve(const struct flow_config *c, struct window *w,
-		   struct err *err)
+static int reserve(const struct flow_config *c, struct window *w, uint32_t n,
+		   struct memory *m, struct err *err)
 {
-	size_t bytes = c->stride * w->n;
+	size_t bytes = c->stride * n;
 	char *data;
 	int r;
 
-	for (uint32_t i = 0; c->raw && i < w->n; i++) {
+	for (uint32_t i = 0; c->raw && i < n; i++) {
 		w->raw_at[i] = bytes;
 		/* an order may draw a sample more than once */
 		if (__builtin_add_overflow(
@@ -196,38 +188,21 @@ static int reserve(const struct flow_config *c, struct window *w,
 			return no_memory(err);
 	}
 	if (c->pinned) {
-		r = pinned_try_get(c->pinned, bytes, &w->pinned, err);
+		r = pinned_try_get(c->pinned, bytes, &m->pinned, err);
 		if (r < 0)
 			return r;
-		data = w->pinned->data;
+		data = m->pinned->data;
 	} else {
-		if (c->lean && w->memory.size > KEEP_BYTES &&
-		    w->memory.size / 2 > bytes)
-			buffer_free(&w->memory);
-		if (buffer_reserve(&w->memory, bytes) < 0)
+		if (c->lean && m->plain.size > KEEP_BYTES &&
+		    m->plain.size / 2 > bytes)
+			buffer_free(&m->plain);
+		if (buffer_reserve(&m->plain, bytes) < 0)
 			return no_memory(err);
-		data = w->memory.data;
+		data = m->plain.data;
 	}
 	w->raw = c->raw ? data : NULL;
 	w->out = c->raw ? NULL : data;
 	return 0;
-}
-
-/* Lay out the window's batches. */
-static void lay_out(const struct flow_config *c, struct window *w)
-{
-	take_turns(c, w);
-	w->n_batches = (w->n + c->batch - 1) / c->batch;
-	for (uint32_t i = 0; i < w->n_batches; i++) {
-		struct batch *b = &w->batch[i];
-
-		b->window = w;
-		b->place = w->place + (size_t)i * c->batch;
-		b->n = MIN(c->batch, w->n - i * c->batch);
-		atomic_store_explicit(&b->pending, b->n, memory_order_relaxed);
-		b->due_ns = 0;
-		b->complete = false;
-	}
 }
 
 /* Under the lock: record a failure and stop. */
@@ -247,130 +222,70 @@ static void fail(struct flow *f, int r, const struct err *err)
  * processor, whose cache may still have it; else the last one. */
 static uint32_t warmest(const struct flow *f)
 {
-	uint32_t i = f->n_free;
+	uint32_t i = f->w.n_free;
 	int cpu = sched_getcpu();
 
-	while (i && f->free[i - 1]->cpu != cpu)
+	while (i && f->w.free[i - 1]->cpu != cpu)
 		i--;
-	return i ? i - 1 : f->n_free - 1;
+	return i ? i - 1 : f->w.n_free - 1;
 }
 
-/* Under the lock. NULL: no window is free, or no memory for one, or there are
+/* Under the lock. False: no window is free, or no memory for one, or there are
  * no more samples, or the flow has failed. */
-static struct window *open_window(struct flow *f)
+static bool open_window(struct flow *f)
 {
-	uint64_t whole = (uint64_t)f->c.batch * f->c.superbatch;
 	struct piece *p = current_piece(f);
 	struct err err = { 0 };
 	struct window *w;
-	uint32_t i;
+	uint32_t i, n;
 	int r;
 
-	if (!p || f->n_free == 0)
-		return NULL;
+	if (!p || f->w.n_free == 0)
+		return false;
 	i = warmest(f);
-	w = f->free[i];
+	n = windows_room(&f->w, p->n);
+	w = f->w.free[i];
 	w->order = p->order;
-	w->n = (uint32_t)MIN(whole, p->n);
-	r = reserve(&f->c, w, &err);
+	r = reserve(&f->c, w, n, &f->memory[w - f->w.all], &err);
 	if (r < 0) {
 		if (r != -EAGAIN)
 			fail(f, r, &err);
-		return NULL;
+		return false;
 	}
-	f->n_free--;
-	memmove(&f->free[i], &f->free[i + 1],
-		(f->n_free - i) * sizeof(*f->free));
 	w->cpu = sched_getcpu();
-	w->index = f->n_opened++;
 	w->epoch = p->epoch;
-	w->taken = 0;
-	w->released = 0;
-	atomic_store_explicit(&w->arrived, 0, memory_order_relaxed);
-	p->order += w->n;
-	p->n -= w->n;
-	f->open[w->index % f->c.n_windows] = w;
-	lay_out(&f->c, w);
-	return w;
+	w->first = p->first;
+	p->order += n;
+	p->first += n;
+	p->n -= n;
+	windows_open(&f->w, i, n);
+	take_turns(&f->c, w);
+	return true;
 }
 
 int flow_lease(struct flow *f, uint32_t want, bool wait, struct window **ret,
 	       uint32_t *ret_pos, uint32_t *ret_end)
 {
-	struct window *w;
-	int r = -EAGAIN;
+	bool leased = false;
+	int r;
 
 	pthread_mutex_lock(&f->lock);
-	while (!f->stopping) {
-		w = f->current;
-		if (!w || w->taken == w->n)
-			w = f->current = open_window(f);
-		if (w || (!wait && !f->stopping))
+	while (!f->stopping && !leased) {
+		leased = windows_lease(&f->w, want, ret, ret_pos, ret_end);
+		if (leased || open_window(f) || f->stopping)
+			continue;
+		if (!wait)
 			break;
-		if (!f->stopping)
-			pthread_cond_wait(&f->work, &f->lock);
+		pthread_cond_wait(&f->work, &f->lock);
 	}
-	if (f->stopping) {
-		r = -ECANCELED;
-	} else if (w) {
-		uint32_t in_batch = f->c.batch - w->taken % f->c.batch;
-
-		*ret = w;
-		*ret_pos = w->taken;
-		w->taken += MIN(want, MIN(in_batch, w->n - w->taken));
-		*ret_end = w->taken;
-		r = 0;
-	}
+	r = leased ? 0 : f->stopping ? -ECANCELED : -EAGAIN;
 	pthread_mutex_unlock(&f->lock);
 	return r;
 }
 
 struct batch *flow_batch(const struct flow *f, struct window *w, uint32_t slot)
 {
-	return &w->batch[slot / f->c.batch];
-}
-
-bool flow_finish_some(struct batch *b, uint32_t n)
-{
-	/* release: publishes this thread's writes to the batch; acquire: the
-	 * last thread sees the writes of all others */
-	return atomic_fetch_sub_explicit(&b->pending, n,
-					 memory_order_acq_rel) == n;
-}
-
-/* Under the lock: the next batch to deliver; NULL: none. */
-static struct batch *out_batch(struct flow *f)
-{
-	struct window *w;
-
-	if (f->c.any_order)
-		return f->first;
-	if (f->out_window == f->n_opened)
-		return NULL;
-	w = f->open[f->out_window % f->c.n_windows];
-	return &w->batch[f->out_batch];
-}
-
-/* Under the lock: advance past out_batch, which is complete. */
-static void move_on(struct flow *f, const struct batch *b)
-{
-	if (f->c.any_order) {
-		f->first = b->next;
-	} else if (++f->out_batch == b->window->n_batches) {
-		f->out_window++;
-		f->out_batch = 0;
-	}
-}
-
-/* Under the lock: append to the completed batches. */
-static void queue(struct flow *f, struct batch *b)
-{
-	b->next = NULL;
-	if (f->first)
-		f->last->next = b;
-	else
-		f->first = b;
-	f->last = b;
+	return &w->batch[slot / f->c.windows.batch];
 }
 
 void flow_complete(struct flow *f, struct batch *b)
@@ -378,11 +293,7 @@ void flow_complete(struct flow *f, struct batch *b)
 	bool next;
 
 	pthread_mutex_lock(&f->lock);
-	b->complete = true;
-	f->n_complete++;
-	if (f->c.any_order)
-		queue(f, b);
-	next = b == out_batch(f);
+	next = windows_complete(&f->w, b);
 	pthread_mutex_unlock(&f->lock);
 	/* who wakes up needs the lock */
 	if (next)
@@ -393,24 +304,14 @@ int flow_next(struct flow *f, uint64_t deadline, struct batch **ret)
 {
 	struct batch *b = NULL;
 	bool late = false;
-	int r = 0;
+	int r;
 
 	pthread_mutex_lock(&f->lock);
-	while (!f->stopping && !late) {
-		b = out_batch(f);
-		if (b && b->complete)
-			break;
+	while (!f->stopping && !(b = windows_next(&f->w)) && !late)
 		late = tick_cond_wait(f->c.tick, &f->done, &f->lock, deadline);
-	}
-	if (f->stopping) {
-		r = -ECANCELED;
-	} else if (!b || !b->complete) {
-		r = -ETIMEDOUT;
-	} else {
+	if (b)
 		*ret = b;
-		f->n_complete--;
-		move_on(f, b);
-	}
+	r = b ? 0 : f->stopping ? -ECANCELED : -ETIMEDOUT;
 	pthread_mutex_unlock(&f->lock);
 	return r;
 }
@@ -419,21 +320,19 @@ uint32_t flow_n_complete(struct flow *f)
 {
 	LOCK_SCOPE(&f->lock);
 
-	return f->n_complete;
+	return f->w.n_complete;
 }
 
 void flow_release(struct flow *f, struct batch *b)
 {
-	struct window *w = b->window;
+	struct memory *m = &f->memory[b->window - f->w.all];
 	bool unused;
 
 	pthread_mutex_lock(&f->lock);
-	unused = ++w->released == w->n_batches;
-	if (unused) {
-		f->free[f->n_free++] = w;
-		if (w->pinned)
-			pinned_put(f->c.pinned, w->pinned);
-		w->pinned = NULL;
+	unused = windows_release(&f->w, b);
+	if (unused && m->pinned) {
+		pinned_put(f->c.pinned, m->pinned);
+		m->pinned = NULL;
 	}
 	pthread_mutex_unlock(&f->lock);
 	if (unused)

@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The flow of samples through a bounded set of windows.
+ * The flow of samples through windows (loader/core/windows.h), for threads.
  *
- * A window is the unit of reading: `superbatch` consecutive batches of an
- * epoch's order. Windows are leased in order, one after the other. Their
- * batches leave in order or, with `any_order`, on completion (as in PyTorch's
- * DataLoader with in_order=False): then no batch waits for a slow sample of the
- * one before, and the delay of a slow batch is unbounded.
- *
- * Each window has its own memory, and there are `n_windows` of them. When all
- * are in use, workers block until all batches of one are released
- * (back-pressure). Unused windows are on a stack, and a processor prefers those
- * that it has filled before, so that those in use stay in its caches.
- *
- *	free --lease--> being read --arrive, finish--> complete --next-->
- *	with the consumer --release--> free
+ * Each window has its own memory. When all are in use, workers block. Of the
+ * unused ones a processor prefers those that it has filled before, so that
+ * those in use stay in its caches.
  *
  * All waiting is on condition variables under one lock. It is taken once per
  * lease and per batch, not per sample.
@@ -22,69 +12,21 @@
 #ifndef GPEMU_LOADER_PIPELINE_FLOW_H
 #define GPEMU_LOADER_PIPELINE_FLOW_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "common/err.h"
 #include "common/tick.h"
-#include "common/timerq.h"
 #include "emu/gpu/pinned.h"
-#include "loader/pipeline/buffer.h"
+#include "loader/core/windows.h"
 #include "loader/dataset/dataset.h"
 #include "loader/engine/place.h"
-
-struct batch {
-	struct window *window;
-	struct place *place; /* n */
-	uint32_t n;
-	atomic_uint pending; /* slots not filled yet */
-	/* emulated transforms: when the virtual cores complete the batch;
-	 * guarded by their lock, then owned by the thread that completes it */
-	uint64_t due_ns;
-	struct timer timer;
-	bool complete;	    /* flow's lock */
-	struct batch *next; /* flow's lock: the next completed batch */
-	uint64_t complete_ns;
-	/* total time of the workers that made it, in emulated ns, at
-	 * completion: see worker.h */
-	unsigned owner;
-	uint64_t read_ns, prep_ns;
-	/* as struct delivery; only of batches of a staging area */
-	double read_share;
-};
-
-struct window {
-	uint64_t index; /* over all epochs */
-	uint64_t epoch;
-	const uint32_t *order; /* from its first sample on */
-	uint32_t n;	       /* samples */
-	uint32_t n_batches;
-	uint32_t taken;	     /* lock: samples leased */
-	uint32_t released;   /* lock: batches released */
-	int cpu;	     /* lock: who leased it first; -1: nobody yet */
-	atomic_uint arrived; /* samples read, where slots fill on completion */
-	struct batch *batch; /* superbatch */
-	struct place *place; /* superbatch * batch */
-	uint32_t *turn;	     /* the order in which positions are read */
-	size_t *raw_at;	     /* offset of each position in `raw` */
-	/* the batches' data, one of the two; valid while the window is open */
-	char *raw; /* file contents, at raw_at */
-	char *out; /* transformed samples, `stride` apart */
-	/* the memory behind it: one of these */
-	struct buffer memory;
-	struct pinned_buffer *pinned;
-};
+#include "loader/pipeline/buffer.h"
 
 struct flow_config {
 	const struct dataset *data;
 	struct tick *tick;
-	uint32_t batch, superbatch, n_windows;
+	struct windows_config windows;
 	bool raw;	 /* windows have memory for the raw bytes */
 	size_t stride;	 /* bytes of a transformed sample; 0: none */
 	uint32_t direct; /* of raw bytes: size as buffer_room, and alignment */
-	bool any_order;	 /* batches leave on completion */
 	/* windows of one sample, which are many: none keeps the memory of the
 	 * largest */
 	bool lean;
@@ -105,8 +47,8 @@ void flow_free(struct flow *f);
 
 /*
  * Lease the samples order[0..n) after those of earlier calls, from a window of
- * their own on. At most n_windows calls may wait for that. `order` stays in use
- * until its batches are released.
+ * their own on. At most as many calls as windows may wait for that. `order`
+ * stays in use until its batches are released.
  */
 void flow_begin(struct flow *f, uint64_t epoch, const uint32_t *order,
 		uint64_t n);
@@ -121,15 +63,8 @@ int flow_lease(struct flow *f, uint32_t want, bool wait, struct window **ret,
 
 /* The batch that a slot of the window belongs to. */
 struct batch *flow_batch(const struct flow *f, struct window *w, uint32_t slot);
-/* `n` slots of the batch are filled. True: the last ones, and the caller must
- * call flow_complete. */
-bool flow_finish_some(struct batch *b, uint32_t n);
-static inline bool flow_finish(struct batch *b)
-{
-	return flow_finish_some(b, 1);
-}
-/* Release the batch to flow_next, after its complete_ns and the fields after it
- * are set. */
+/* Release the batch to flow_next, after windows_fill, and after its clocks are
+ * set. */
 void flow_complete(struct flow *f, struct batch *b);
 
 /*

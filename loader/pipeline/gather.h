@@ -1,38 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batches of samples that are ready, between a flow of single samples and the
- * consumer:
+ * Batches of samples that are ready (loader/core/singles.h), between a flow of
+ * single samples and the consumer:
  *
- *	flow (windows of one sample) --next--> batching --take-->
- *	pin or consumer
- *
- * The flow has windows and batches of one sample each, which leave on
- * completion; the batching (loader/batching/batching.h) says which of them make
- * a batch. A batch is complete when the last of its samples is; the clocks are
- * those of that sample. Its samples stay in their windows until it is released,
- * so what is in flight, and its memory, are bounded as for whole windows.
+ *	flow (windows of one sample) --next--> singles --next--> pin or consumer
  *
  * One thread calls gather_next, any thread the rest.
  */
 #ifndef GPEMU_LOADER_PIPELINE_GATHER_H
 #define GPEMU_LOADER_PIPELINE_GATHER_H
 
-#include "loader/batching/batching.h"
+#include "loader/core/singles.h"
 #include "loader/pipeline/flow.h"
-
-struct gather_config {
-	struct flow *flow; /* batch 1, superbatch 1, any_order */
-	const struct batching_ops *batching; /* has `add` */
-	const void *options;
-	uint32_t batch;	    /* samples of a batch */
-	uint32_t in_flight; /* the flow's windows: two batches or more */
-};
 
 struct gather;
 
-/* -ENOMEM. */
-int gather_new(const struct gather_config *c, struct gather **ret,
-	       struct err *err);
+/* The flow has batch 1, superbatch 1, any_order. -ENOMEM. */
+int gather_new(struct flow *flow, const struct singles_config *c,
+	       struct gather **ret, struct err *err);
 /* NULL is allowed. */
 void gather_free(struct gather *g);
 

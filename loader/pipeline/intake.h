@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where a trainer's batches come from: a pipeline of this process (here),
- * batches that a service makes (received.h), or both at once.
+ * batches that a service makes (loader/engine/remote.h; without workers and pin
+ * stage), or both at once.
  *
  *	order: | first batches | the others |
  *	             |               |
@@ -35,7 +36,9 @@ struct intake_config {
 	const struct engine_ops *remote; /* NULL: nothing is received */
 	const void *remote_options;
 	const struct remote_service *service;
-	uint32_t last_threads; /* as received_config.threads */
+	/* The last of the transforms runs here, in so many threads (finish.h),
+	 * on what is received; 0: not. */
+	uint32_t last_threads;
 	/* Of the batches of an epoch, received: 0..1. < 0: not known until
 	 * intake_settle. An epoch then begins with `alone` batches that are
 	 * prepared here; when they are taken, intake_receive or intake_settle
@@ -47,7 +50,8 @@ struct intake_config {
 
 struct intake;
 
-/* As pipeline_new and received_new. */
+/* As pipeline_new and remote_ops.open; -E2BIG, -EPERM, -ENOMEM: no memory for
+ * the batches. With a text. */
 int intake_new(const struct intake_config *c, struct intake **ret,
 	       struct err *err);
 void intake_free(struct intake *i);

@@ -95,6 +95,33 @@ uint32_t pipeline_windows(const struct pipeline_config *c)
 	return (uint32_t)MAX(n, 2);
 }
 
+int pipeline_shape(const struct pipeline_config *c, struct windows_config *ret)
+{
+	uint32_t n = pipeline_windows(c);
+	uint64_t samples = (uint64_t)n * c->superbatch * c->batch;
+
+	*ret = (struct windows_config){ .batch = c->batch,
+					.superbatch = c->superbatch,
+					.n = n,
+					.any_order = pipeline_any_order(c) };
+	if (!pipeline_gathers(c))
+		return 0;
+	if (samples > INT32_MAX)
+		return -ENOMEM;
+	ret->n = (uint32_t)samples;
+	ret->batch = ret->superbatch = 1;
+	return 0;
+}
+
+struct singles_config pipeline_singles(const struct pipeline_config *c,
+				       uint32_t in_flight)
+{
+	return (struct singles_config){ .batching = c->batching,
+					.options = c->batching_options,
+					.batch = c->batch,
+					.in_flight = in_flight };
+}
+
 /* Small enough that all workers have a share of a batch, and 1 where a sample
  * keeps a worker busy for long; otherwise leasing costs more than a read. */
 uint32_t pipeline_lease(const struct pipeline_config *c, size_t stride)
@@ -109,7 +136,7 @@ static size_t window_bytes(const struct flow_config *f, size_t mean)
 {
 	size_t sample = f->raw ? buffer_room(mean, f->direct) : f->stride;
 
-	return sample * f->batch * f->superbatch;
+	return sample * f->windows.batch * f->windows.superbatch;
 }
 
 static int start_staged(struct pipeline *p, const struct worker_config *w,
@@ -133,13 +160,10 @@ static int start_staged(struct pipeline *p, const struct worker_config *w,
 static int start_gather(struct pipeline *p, uint32_t in_flight, struct err *err)
 {
 	const struct pipeline_config *c = &p->c;
-	struct gather_config g = { .flow = p->flow,
-				   .batching = c->batching,
-				   .options = c->batching_options,
-				   .batch = c->batch,
-				   .in_flight = in_flight };
+	struct singles_config s = pipeline_singles(c, in_flight);
 
-	return pipeline_gathers(c) ? gather_new(&g, &p->gather, err) : 0;
+	return pipeline_gathers(c) ? gather_new(p->flow, &s, &p->gather, err)
+				   : 0;
 }
 
 static int start_pin(struct pipeline *p, size_t bytes, struct err *err)
@@ -153,35 +177,13 @@ static int start_pin(struct pipeline *p, size_t bytes, struct err *err)
 		       MAX(c->gpus, 1), c->pin_inline, &p->pin, err);
 }
 
-/* Samples in flight. A batching of ready samples has a window for each, so that
- * a slow one keeps no other's memory. */
-static int set_windows(const struct pipeline_config *c, struct flow_config *f,
-		       struct err *err)
-{
-	uint64_t samples = (uint64_t)f->n_windows * f->superbatch * f->batch;
-
-	if (!pipeline_gathers(c))
-		return 0;
-	if (samples > INT32_MAX)
-		return err_set(err, -ENOMEM,
-			       "out of memory for the samples in flight: use a "
-			       "smaller --batch or --prefetch");
-	f->n_windows = (uint32_t)samples;
-	f->batch = f->superbatch = 1;
-	f->lean = true;
-	return 0;
-}
-
 static int start(struct pipeline *p, struct err *err)
 {
 	const struct pipeline_config *c = &p->c;
 	struct flow_config f = { .data = c->data,
 				 .tick = c->tick,
-				 .batch = c->batch,
-				 .superbatch = c->superbatch,
-				 .n_windows = pipeline_windows(c),
 				 .direct = c->direct,
-				 .any_order = pipeline_any_order(c),
+				 .lean = pipeline_gathers(c),
 				 .whole_batches = c->engine->whole_batches,
 				 .address = c->address };
 	struct worker_config w = { .engine = c->engine,
@@ -198,8 +200,10 @@ static int start(struct pipeline *p, struct err *err)
 	size_t mean, bytes;
 	int r = pipeline_sample_bytes(c, &bytes, err);
 
-	if (r == 0)
-		r = set_windows(c, &f, err);
+	if (r == 0 && pipeline_shape(c, &f.windows) < 0)
+		r = err_set(err, -ENOMEM,
+			    "out of memory for the samples in flight: use a "
+			    "smaller --batch or --prefetch");
 	if (r < 0)
 		return r;
 	f.raw = bytes == 0;
@@ -210,7 +214,7 @@ static int start(struct pipeline *p, struct err *err)
 	w.lease = pipeline_lease(c, f.stride);
 	mean = bytes ? bytes : c->data->bytes / c->data->n;
 	if (c->pin_direct)
-		r = pinned_new(f.n_windows, window_bytes(&f, mean),
+		r = pinned_new(f.windows.n, window_bytes(&f, mean),
 			       c->pin_budget, &p->pinned, err);
 	if (r < 0)
 		return r;
@@ -223,7 +227,7 @@ static int start(struct pipeline *p, struct err *err)
 	if (r == 0)
 		r = start_staged(p, &w, err);
 	if (r == 0)
-		r = start_gather(p, f.n_windows, err);
+		r = start_gather(p, f.windows.n, err);
 	if (r == 0)
 		r = start_pin(p, mean * c->batch, err);
 	w.prep_config = c->prep_config;

@@ -14,7 +14,7 @@
  *
  * With an engine that makes batches out of nothing there are no threads and no
  * pin stage: a batch is ready on request. Batches that other processes make are
- * received.h; intake.h is both.
+ * taken by intake.h, beside those of a pipeline.
  */
 #ifndef GPEMU_LOADER_PIPELINE_PIPELINE_H
 #define GPEMU_LOADER_PIPELINE_PIPELINE_H
@@ -71,8 +71,16 @@ struct pipeline;
 bool pipeline_gathers(const struct pipeline_config *c);
 /* Do batches leave on completion? */
 bool pipeline_any_order(const struct pipeline_config *c);
-/* The number of windows (flow.h): enough for the batches to prefetch. */
+/* The number of windows of whole batches: enough for the batches to prefetch.
+ */
 uint32_t pipeline_windows(const struct pipeline_config *c);
+/* The windows: those, or as many samples, each in a window of its own, where
+ * the batching gathers: a slow one keeps no other's memory. -ENOMEM: they are
+ * too many. */
+int pipeline_shape(const struct pipeline_config *c, struct windows_config *ret);
+/* What makes batches of `in_flight` windows, where the batching gathers. */
+struct singles_config pipeline_singles(const struct pipeline_config *c,
+				       uint32_t in_flight);
 /* Samples per lease, where they are collated `stride` bytes apart (0: raw). */
 uint32_t pipeline_lease(const struct pipeline_config *c, size_t stride);
 /* Bytes that the prep stage of `c` writes per sample; 0: raw bytes. Uses only

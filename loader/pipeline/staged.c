@@ -109,14 +109,12 @@ static void *claim(void *arg)
 
 static double read_share(struct staged *s, const struct batch *b)
 {
-	struct activity *last = &s->last[b->owner];
-	uint64_t read = b->read_ns - MIN(last->read_ns, b->read_ns);
-	uint64_t prep = b->prep_ns - MIN(last->prep_ns, b->prep_ns);
+	struct activity now = { b->read_ns, b->prep_ns };
+	double share =
+		activity_read_share(&s->last[b->owner], &now, s->c.virtual);
 
-	*last = (struct activity){ b->read_ns, b->prep_ns };
-	if (s->c.virtual)
-		read -= MIN(prep, read);
-	return prep ? (double)read / (double)(read + prep) : 1;
+	s->last[b->owner] = now;
+	return share;
 }
 
 /* Copy into the area. */

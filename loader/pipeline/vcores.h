@@ -34,8 +34,8 @@ void vcores_free(struct vcores *v);
 
 /* A sample of the batch was read and takes cost_ns of a core. */
 void vcores_add(struct vcores *v, struct batch *b, uint64_t cost_ns);
-/* The batch's last sample was read (flow_finish): complete the batch when it is
- * due. */
+/* The batch's last sample was read (windows_fill): complete the batch when it
+ * is due. */
 void vcores_complete(struct vcores *v, struct batch *b);
 
 /* From now on there are `n` cores, by cores_resize: samples that wait for one

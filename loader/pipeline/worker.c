@@ -484,7 +484,7 @@ static void put_run(struct feed *f)
 	}
 	for (uint32_t i = 0; i < n; i++)
 		put_into_batch(f, f->run[i]);
-	if (flow_finish_some(b, n))
+	if (windows_fill(b, n))
 		complete(f, b);
 }
 

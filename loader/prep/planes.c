@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/prep/planes.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

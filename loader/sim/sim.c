@@ -8,7 +8,6 @@
 #include "common/util.h"
 #include "loader/sim/sim_load.h"
 #include "loader/sim/sim_mounts.h"
-#include "loader/sim/sim_reduce.h"
 #include "loader/sim/sim_save.h"
 #include "loader/sim/sim_step.h"
 
@@ -64,22 +63,12 @@ static int init_failures(struct sim *s)
 	return r;
 }
 
-/* As loader/pipeline/pipeline.c. */
 static int set_windows(struct sim *s, const struct pipeline_config *p)
 {
-	uint64_t samples = (uint64_t)p->batch * p->superbatch;
+	int r = pipeline_shape(p, &s->windows);
 
-	s->n_windows = pipeline_windows(p);
-	s->batch = p->batch;
-	s->superbatch = p->superbatch;
-	if (!pipeline_gathers(p))
-		return 0;
-	samples *= s->n_windows;
-	if (samples >= SIM_PINNED) /* as an event has them */
-		return -ENOMEM;
-	s->n_windows = (uint32_t)samples;
-	s->batch = s->superbatch = 1;
-	return 0;
+	/* an event has the number of a window */
+	return r == 0 && s->windows.n >= SIM_PINNED ? -ENOMEM : r;
 }
 
 int sim_new(const struct sim_config *c, struct sim **ret, struct err *err)
@@ -132,6 +121,116 @@ void sim_free(struct sim *s)
 	free(s);
 }
 
+/*
+ * --- the all-reduce of a step of all nodes (loader/nodes/sync.h) ------------
+ *
+ * Where the gradients share the network cards of the caches, each node books
+ * them on its card once it has its next batch, as loader/nodes/card.h does on a
+ * mount's; the step ends as late as on the node whose card delays it most.
+ */
+
+/* A card has the gradients of one rank. */
+enum { CHAIN = 1 };
+
+static void add_bucket(void *ctx, const struct collective_bucket *b)
+{
+	struct sim *s = ctx;
+	struct sim_reduce *a = &s->reduce;
+
+	if (util_reserve(&a->bucket, &a->room, a->n_buckets + 1,
+			 sizeof(*a->bucket)) < 0) {
+		s->failed = -ENOMEM;
+		return;
+	}
+	a->bucket[a->n_buckets++] = (struct gradients_bucket){
+		.ready_ns = a->base_ns + b->ready_ns,
+		.bytes = b->bytes,
+		.bytes_per_s = s->c.sync->reduce.bytes_per_s,
+		.latency_ns = b->latency_ns,
+	};
+}
+
+/* A real node gets its next batch before it looks for the other nodes, unless
+ * there is none, or no room for it. */
+static bool is_ready(const struct sim_train *t)
+{
+	return t->holding || t->blocked || !t->n_left;
+}
+
+/* After every event of the node. */
+static void reduce_look(struct sim_node *n, uint64_t now)
+{
+	struct sim_reduce *a = &n->sim->reduce;
+	int r = 0;
+
+	if (!a->open || !a->on_cards || n->card.booked || !is_ready(&n->train))
+		return;
+	n->card.booked = true;
+	n->card.waited_ns = 0;
+	for (size_t i = 0; r == 0 && i < a->n_buckets; i++)
+		r = nic_reduce(n->card.nic, CHAIN, &a->bucket[i], now);
+	if (r < 0)
+		n->sim->failed = r;
+	sim_at(n, MAX(now, a->reduced_ns), SIM_REDUCED, 0);
+}
+
+/* All nodes have computed their part. */
+static void reduce_begin(struct sim *s, uint64_t now)
+{
+	struct sim_reduce *a = &s->reduce;
+	struct sync *sync = s->c.sync;
+	const struct collective reduce = sync_reduce(sync);
+
+	s->n_reached = 0;
+	a->open = true;
+	a->base_ns = sync->base_ns;
+	a->most_ns = 0;
+	a->n_over = a->on_cards ? 0 : s->c.nodes;
+	sync_settle(sync, &a->all, &a->reduced_ns);
+	if (!a->on_cards)
+		return;
+	a->n_buckets = 0;
+	collective_each(&reduce, sync->pass, s->c.nodes, add_bucket, s);
+	for (uint32_t i = 0; i < s->c.nodes; i++) {
+		s->nodes[i].card.booked = false;
+		reduce_look(&s->nodes[i], now);
+	}
+}
+
+/* SIM_REDUCED: its gradients are reduced, or later. */
+static void reduce_wait(struct sim_node *n, uint64_t now)
+{
+	struct nic_delay delay[GRADIENTS_CHAINS];
+	struct sim_reduce *a = &n->sim->reduce;
+
+	/* more traffic may have come meanwhile */
+	if (nic_delays(n->card.nic, delay) && delay->ns > n->card.waited_ns) {
+		n->card.waited_ns = delay->ns;
+		sim_at(n, MAX(now, a->reduced_ns + delay->ns), SIM_REDUCED, 0);
+		return;
+	}
+	n->card.delay_ns += n->card.waited_ns;
+	a->most_ns = MAX(a->most_ns, n->card.waited_ns);
+	a->n_over++;
+}
+
+/* False: it goes on. Else what sim_step_settle needs. */
+static bool reduce_end(struct sim *s, struct gpus_reach *ret_all,
+		       uint64_t *ret_reduced)
+{
+	struct sim_reduce *a = &s->reduce;
+
+	if (!a->open || a->n_over < s->c.nodes)
+		return false;
+	a->open = false;
+	sync_delay(s->c.sync, a->most_ns);
+	*ret_all = a->all;
+	*ret_reduced = a->reduced_ns + a->most_ns;
+	return true;
+}
+
+/* --- an epoch ------------------------------------------------------------- */
+
 static void begin(struct sim *s, uint64_t samples, uint64_t now,
 		  struct account *accounts)
 {
@@ -167,12 +266,12 @@ static void happen(struct sim *s, const struct sim_event *e)
 	case SIM_BATCH: sim_load_batch(n, which, e->at); break;
 	case SIM_RELEASE: sim_step_release(n, which, e->at); break;
 	case SIM_AHEAD: sim_load_fetch(n, which, e->at); break;
-	case SIM_REDUCED: sim_reduce_wait(n, e->at); break;
+	case SIM_REDUCED: reduce_wait(n, e->at); break;
 	case SIM_SAVE: sim_save_happen(n, which, e->at); break;
 	case SIM_LOOK: break;
 	}
 	sim_step_look(n, e->at);
-	sim_reduce_look(n, e->at);
+	reduce_look(n, e->at);
 }
 
 /* End the steps that all nodes have computed. */
@@ -183,8 +282,8 @@ static void settle(struct sim *s, uint64_t now)
 
 	do {
 		if (s->n_reached == s->c.nodes)
-			sim_reduce_begin(s, now);
-		if (!sim_reduce_end(s, &all, &reduced))
+			reduce_begin(s, now);
+		if (!reduce_end(s, &all, &reduced))
 			return;
 		sim_step_settle(s, &all, reduced, now);
 	} while (true);

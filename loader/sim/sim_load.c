@@ -3,11 +3,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/util.h"
 #include "loader/sim/sim_ahead.h"
-#include "loader/sim/sim_gather.h"
 #include "loader/sim/sim_read.h"
 
 static const struct pipeline_config *config(const struct sim_node *n)
@@ -49,25 +47,12 @@ static int init_workers(struct sim_node *n)
 
 int sim_load_init(struct sim_node *n)
 {
-	struct sim_load *l = &n->load;
-	uint32_t windows = n->sim->n_windows;
-	int r = 0;
+	const struct windows_config *c = &n->sim->windows;
+	struct singles_config s = pipeline_singles(config(n), c->n);
+	int r = windows_init(&n->load.windows, c);
 
-	l->windows = calloc(windows, sizeof(*l->windows));
-	l->unused = calloc(windows, sizeof(struct sim_window *));
-	l->open = calloc(windows, sizeof(struct sim_window *));
-	if (!l->windows || !l->unused || !l->open)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < windows; i++) {
-		struct sim_window *w = &l->windows[i];
-
-		w->batch = calloc(n->sim->superbatch, sizeof(*w->batch));
-		if (!w->batch)
-			return -ENOMEM;
-		l->unused[l->n_unused++] = w;
-	}
-	if (pipeline_gathers(config(n)))
-		r = sim_gather_new(config(n), windows, &l->gather);
+	if (r == 0 && pipeline_gathers(config(n)))
+		r = singles_init(&n->load.singles, &s);
 	return r < 0 ? r : init_workers(n);
 }
 
@@ -75,15 +60,11 @@ void sim_load_fini(struct sim_node *n)
 {
 	struct sim_load *l = &n->load;
 
-	for (uint32_t i = 0; l->windows && i < n->sim->n_windows; i++)
-		free(l->windows[i].batch);
+	windows_fini(&l->windows);
+	singles_fini(&l->singles);
 	for (uint32_t i = 0; l->workers && i < config(n)->workers; i++)
 		free(l->workers[i].unused);
 	cores_free(l->cores);
-	sim_gather_free(l->gather);
-	free(l->windows);
-	free(l->unused);
-	free(l->open);
 	free(l->workers);
 	free(l->slots);
 	free(l->since);
@@ -91,56 +72,21 @@ void sim_load_fini(struct sim_node *n)
 
 /* --- windows -------------------------------------------------------------- */
 
-static void lay_out(struct sim_node *n, struct sim_window *w)
-{
-	uint32_t batch = n->sim->batch;
-
-	w->n_batches = (w->n + batch - 1) / batch;
-	for (uint32_t i = 0; i < w->n_batches; i++) {
-		uint32_t samples = MIN(batch, w->n - i * batch);
-
-		w->batch[i] = (struct sim_batch){ .window = w,
-						  .n = samples,
-						  .pending = samples };
-	}
-}
-
-/* NULL: no window is free, or the epoch has no more samples. */
-static struct sim_window *open_window(struct sim_node *n)
-{
-	uint64_t whole_window = (uint64_t)n->sim->batch * n->sim->superbatch;
-	struct sim_load *l = &n->load;
-	struct sim_window *w;
-
-	if (l->n_left == 0 || l->n_unused == 0)
-		return NULL;
-	w = l->unused[--l->n_unused];
-	w->index = l->n_opened++;
-	w->first = l->n - l->n_left;
-	w->n = (uint32_t)MIN(whole_window, l->n_left);
-	w->taken = w->arrived = w->released = 0;
-	l->n_left -= w->n;
-	l->open[w->index % n->sim->n_windows] = w;
-	lay_out(n, w);
-	return w;
-}
-
 static bool lease(struct sim_node *n, struct sim_worker *to)
 {
 	struct sim_load *l = &n->load;
-	uint32_t want = whole(n) ? UINT32_MAX : n->sim->lease, in_batch;
-	struct sim_window *w = l->current;
+	struct windows *ws = &l->windows;
+	uint32_t want = whole(n) ? UINT32_MAX : n->sim->lease, take;
 
-	if (!w || w->taken == w->n)
-		w = l->current = open_window(n);
-	if (!w)
+	if (windows_lease(ws, want, &to->window, &to->at, &to->end))
+		return true;
+	if (l->n_left == 0 || ws->n_free == 0)
 		return false;
-	in_batch = n->sim->batch - w->taken % n->sim->batch;
-	to->window = w;
-	to->at = w->taken;
-	w->taken += MIN(want, MIN(in_batch, w->n - w->taken));
-	to->end = w->taken;
-	return true;
+	take = windows_room(ws, l->n_left);
+	ws->free[ws->n_free - 1]->first = l->n - l->n_left;
+	l->n_left -= take;
+	windows_open(ws, ws->n_free - 1, take);
+	return windows_lease(ws, want, &to->window, &to->at, &to->end);
 }
 
 /* --- the clocks of workers ------------------------------------------------ */
@@ -168,15 +114,16 @@ static struct activity activity(struct sim_node *n, uint32_t i, uint64_t now)
 	return a;
 }
 
-static void stamp(struct sim_node *n, struct sim_batch *b, uint64_t now)
+static void stamp(struct sim_node *n, struct batch *b, uint64_t now)
 {
 	bool own = whole(n);
 
+	b->read_ns = b->prep_ns = 0;
 	for (uint32_t i = own ? b->owner : 0; i < config(n)->workers; i++) {
 		struct activity a = activity(n, i, now);
 
-		b->spent.read_ns += a.read_ns;
-		b->spent.prep_ns += a.prep_ns;
+		b->read_ns += a.read_ns;
+		b->prep_ns += a.prep_ns;
 		if (own)
 			break;
 	}
@@ -185,72 +132,51 @@ static void stamp(struct sim_node *n, struct sim_batch *b, uint64_t now)
 
 /* --- batches -------------------------------------------------------------- */
 
-static void complete(struct sim_node *n, struct sim_batch *b, uint64_t now)
+static void complete(struct sim_node *n, struct batch *b, uint64_t now)
 {
-	struct sim_load *l = &n->load;
-
 	stamp(n, b, now);
-	b->complete = true;
-	if (l->gather) {
-		sim_gather_add(l->gather, b);
-		l->n_complete = sim_gather_n_complete(l->gather);
-		return;
-	}
-	l->n_complete++;
-	if (!pipeline_any_order(config(n)))
-		return;
-	if (l->first)
-		l->last->next = b;
+	if (n->load.singles.made)
+		singles_add(&n->load.singles, b);
 	else
-		l->first = b;
-	l->last = b;
+		windows_complete(&n->load.windows, b);
 }
 
-static uint32_t index_of(const struct sim_node *n, const struct sim_window *w)
+static uint32_t index_of(const struct sim_node *n, const struct window *w)
 {
-	return (uint32_t)(w - n->load.windows);
+	return (uint32_t)(w - n->load.windows.all);
 }
 
-uint32_t sim_load_window(const struct sim_node *n, const struct sim_batch *b)
+uint32_t sim_load_index(const struct sim_node *n, const struct batch *b)
 {
-	return n->load.gather ? sim_gather_index(n->load.gather, b)
-			      : index_of(n, b->window);
+	if (b->window)
+		return index_of(n, b->window);
+	return (uint32_t)(container_of(b, struct singles_batch, batch) -
+			  n->load.singles.made);
 }
 
 void sim_load_batch(struct sim_node *n, uint32_t batch, uint64_t now)
 {
-	uint32_t per = n->sim->superbatch;
+	uint32_t per = n->sim->windows.superbatch;
 
-	complete(n, &n->load.windows[batch / per].batch[batch % per], now);
+	complete(n, &n->load.windows.all[batch / per].batch[batch % per], now);
 }
 
-struct sim_batch *sim_load_next(struct sim_node *n)
+struct batch *sim_load_next(struct sim_node *n)
 {
-	struct sim_load *l = &n->load;
-	struct sim_batch *b = NULL;
+	struct singles_batch *m;
 
-	if (l->gather) {
-		b = sim_gather_next(l->gather);
-		l->n_complete = sim_gather_n_complete(l->gather);
-		return b;
-	}
-	if (pipeline_any_order(config(n))) {
-		b = l->first;
-		l->first = b ? b->next : NULL;
-	} else if (l->out_window < l->n_opened) {
-		struct sim_window *w =
-			l->open[l->out_window % n->sim->n_windows];
+	if (!n->load.singles.made)
+		return windows_next(&n->load.windows);
+	m = singles_next(&n->load.singles);
+	return m ? &m->batch : NULL;
+}
 
-		if (!w->batch[l->out_batch].complete)
-			return NULL;
-		b = &w->batch[l->out_batch];
-		if (++l->out_batch == w->n_batches) {
-			l->out_window++;
-			l->out_batch = 0;
-		}
-	}
-	l->n_complete -= b != NULL;
-	return b;
+uint32_t sim_load_n_complete(const struct sim_node *n)
+{
+	const struct sim_load *l = &n->load;
+
+	return l->singles.made ? singles_n_complete(&l->singles)
+			       : l->windows.n_complete;
 }
 
 /* --- samples -------------------------------------------------------------- */
@@ -260,22 +186,22 @@ static void arrive(struct sim_node *n, struct sim_slot *s, uint64_t due,
 		   uint64_t now)
 {
 	struct sim_worker *w = &n->load.workers[s->worker];
-	struct sim_window *in = s->window;
+	struct window *in = s->window;
 	uint32_t at = whole(n) ? s->at : in->arrived++;
-	uint32_t i = at / n->sim->batch;
-	struct sim_batch *b = &in->batch[i];
+	uint32_t i = at / n->sim->windows.batch;
+	struct batch *b = &in->batch[i];
 
 	b->bytes += config(n)->data->size[s->sample];
 	b->owner = s->worker;
 	b->due_ns = MAX(b->due_ns, due);
 	w->unused[w->n_unused++] = (uint32_t)(s - n->load.slots);
-	if (--b->pending)
+	if (!windows_fill(b, 1))
 		return;
 	if (b->due_ns <= now)
 		complete(n, b, now);
 	else
 		sim_at(n, b->due_ns, SIM_BATCH,
-		       index_of(n, in) * n->sim->superbatch + i);
+		       index_of(n, in) * n->sim->windows.superbatch + i);
 }
 
 /* Transform a sample that was read. False: the slot is busy until an event. */
@@ -424,33 +350,28 @@ void sim_load_begin(struct sim_node *n, uint64_t samples, uint64_t now)
 	struct sim_load *l = &n->load;
 
 	l->n = l->n_left = samples;
-	if (l->gather)
-		sim_gather_begin(l->gather, samples);
+	if (l->singles.made)
+		singles_begin(&l->singles, samples);
 	for (uint32_t i = 0; i < config(n)->workers; i++)
 		turn_to(&l->workers[i], SIM_IDLE, now);
 	wake(n, now);
 }
 
-static void release(struct sim_node *n, struct sim_window *w)
+void sim_load_release(struct sim_node *n, uint32_t index, uint64_t now)
 {
-	if (++w->released == w->n_batches)
-		n->load.unused[n->load.n_unused++] = w;
-}
+	struct windows *ws = &n->load.windows;
+	struct singles *s = &n->load.singles;
+	bool unused = false;
 
-static void release_single(struct sim_batch *b, void *ctx)
-{
-	release(ctx, b->window);
-}
+	if (s->made) {
+		struct singles_batch *m = &s->made[index];
 
-void sim_load_release(struct sim_node *n, uint32_t window, uint64_t now)
-{
-	struct sim_load *l = &n->load;
-	uint32_t unused = l->n_unused;
-
-	if (l->gather)
-		sim_gather_release(l->gather, window, release_single, n);
-	else
-		release(n, &l->windows[window]);
-	if (l->n_unused > unused)
+		for (uint32_t i = 0; i < m->batch.n; i++)
+			unused |= windows_release(ws, m->single[i]);
+		singles_release(s, m);
+	} else {
+		unused = windows_release(ws, ws->all[index].batch);
+	}
+	if (unused)
 		wake(n, now);
 }

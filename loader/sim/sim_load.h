@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loader of a node: windows, leases, slots and batches as in
- * loader/pipeline/flow.h and worker.h, without bytes. A worker of an engine
- * that owns batches has one slot, and reads one sample after the other; of any
- * other engine as many as reads are in flight.
+ * The loader of a node: the windows and batches of loader/core, and slots as in
+ * loader/pipeline/worker.h, without bytes. A worker of an engine that owns
+ * batches has one slot, and reads one sample after the other; of any other
+ * engine as many as reads are in flight.
  */
 #ifndef GPEMU_LOADER_SIM_SIM_LOAD_H
 #define GPEMU_LOADER_SIM_SIM_LOAD_H
@@ -22,9 +22,12 @@ void sim_load_read(struct sim_node *n, uint32_t slot, uint64_t now);
 void sim_load_fetch(struct sim_node *n, uint32_t fetch, uint64_t now);
 void sim_load_batch(struct sim_node *n, uint32_t batch, uint64_t now);
 /* The next batch, complete; NULL: there is none now. */
-struct sim_batch *sim_load_next(struct sim_node *n);
+struct batch *sim_load_next(struct sim_node *n);
+/* Batches that are complete. */
+uint32_t sim_load_n_complete(const struct sim_node *n);
+/* The number of a batch, for its release. */
+uint32_t sim_load_index(const struct sim_node *n, const struct batch *b);
 /* It is in nobody's hands: the loader may go on. */
-void sim_load_release(struct sim_node *n, uint32_t window, uint64_t now);
-uint32_t sim_load_window(const struct sim_node *n, const struct sim_batch *b);
+void sim_load_release(struct sim_node *n, uint32_t index, uint64_t now);
 
 #endif

@@ -21,6 +21,7 @@
 #include "emu/gpu/device.h"
 #include "emu/node/cores.h"
 #include "loader/account/observe_account.h"
+#include "loader/core/singles.h"
 #include "loader/nodes/sync.h"
 #include "loader/order/schedule.h"
 #include "loader/pipeline/pipeline.h"
@@ -80,30 +81,10 @@ struct sim_config {
 			       * containers: of each of these */
 };
 
-struct sim_gather;
-struct sim_window;
-
-struct sim_batch {
-	struct sim_window *window;
-	uint32_t n, pending;
-	bool complete;
-	uint32_t owner;
-	uint64_t bytes, due_ns, complete_ns;
-	struct activity spent; /* as struct batch */
-	struct sim_batch *next;
-};
-
-struct sim_window {
-	uint64_t index;
-	uint64_t first; /* its first sample, of the node's epoch */
-	uint32_t n, n_batches, taken, arrived, released;
-	struct sim_batch *batch;
-};
-
 /* A read on its way. */
 struct sim_slot {
 	uint32_t worker;
-	struct sim_window *window;
+	struct window *window;
 	uint32_t at; /* position in the window */
 	uint32_t sample;
 	bool preparing; /* on its worker, which is a core */
@@ -114,7 +95,7 @@ struct sim_slot {
 enum sim_doing { SIM_IDLE, SIM_READING, SIM_PREPARING, SIM_N_DOING };
 
 struct sim_worker {
-	struct sim_window *window; /* samples leased, and not taken yet */
+	struct window *window; /* samples leased, and not taken yet */
 	uint32_t at, end;
 	uint32_t *unused; /* slots */
 	uint32_t n_unused;
@@ -124,13 +105,8 @@ struct sim_worker {
 
 struct sim_load {
 	uint64_t n, n_left; /* samples of the epoch; not in a window yet */
-	struct sim_window *windows, **unused, **open, *current;
-	uint32_t n_unused;
-	uint64_t n_opened, out_window;
-	uint32_t out_batch;
-	struct sim_batch *first, *last; /* completed, if in any order */
-	struct sim_gather *gather;	/* NULL: the workers' batches */
-	uint32_t n_complete;
+	struct windows windows;
+	struct singles singles; /* `made`: NULL: the workers' batches */
 	struct sim_worker *workers;
 	struct sim_slot *slots;
 	struct cores *cores; /* virtual; NULL: workers are cores, or none */
@@ -205,7 +181,7 @@ struct sim_node {
 	struct observers observers;
 };
 
-/* The step that all nodes have computed (sim_reduce.h). */
+/* The step that all nodes have computed (sim.c). */
 struct sim_reduce {
 	bool on_cards; /* constant: the gradients share the caches' */
 	bool open;
@@ -226,9 +202,8 @@ struct sim {
 	bool pinned;	     /* there is a pin stage */
 	void *prep;	     /* state of the transforms */
 	size_t sample_bytes; /* transformed; 0: raw */
-	/* of a window; 1 and 1 where batches are gathered */
-	uint32_t batch, superbatch;
-	uint32_t n_windows, lease, lanes;
+	struct windows_config windows;
+	uint32_t lease, lanes;
 	uint64_t epoch;
 	const uint32_t *order;
 	uint32_t n_reached, n_ended; /* nodes: in this step, in the epoch */

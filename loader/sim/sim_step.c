@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/util.h"
 #include "loader/pipeline/pin.h"
@@ -60,19 +59,19 @@ static void look_at(struct sim_node *n, uint64_t at, uint64_t now)
 
 /* --- batches -------------------------------------------------------------- */
 
-static double read_share(struct sim_node *n, const struct sim_batch *b)
+static double read_share(struct sim_node *n, const struct batch *b)
 {
 	const struct pipeline_config *c = n->sim->c.pipeline;
 	struct activity *since =
 		&n->load.since[c->engine->whole_batches ? b->owner : 0];
-	double share =
-		activity_read_share(since, &b->spent, n->load.cores != NULL);
+	struct activity now = { b->read_ns, b->prep_ns };
+	double share = activity_read_share(since, &now, n->load.cores != NULL);
 
-	*since = b->spent;
+	*since = now;
 	return share;
 }
 
-static struct delivery delivery(struct sim_node *n, const struct sim_batch *b)
+static struct delivery delivery(struct sim_node *n, const struct batch *b)
 {
 	size_t sample = n->sim->sample_bytes;
 
@@ -82,7 +81,7 @@ static struct delivery delivery(struct sim_node *n, const struct sim_batch *b)
 		.batch_bytes = sample ? b->n * sample : b->bytes,
 		.complete_ns = b->complete_ns,
 		.ready_ns = b->complete_ns,
-		.owner = sim_load_window(n, b), /* for its release */
+		.owner = sim_load_index(n, b), /* for its release */
 		.read_share = read_share(n, b),
 	};
 }
@@ -93,7 +92,7 @@ static bool pin_one(struct sim_node *n, uint64_t now)
 	struct sim_train *t = &n->train;
 	uint64_t *lane = &t->lane[t->n_pinned % n->sim->lanes];
 	struct sim_pinned *p = &t->ring[t->n_pinned % t->n_buffers];
-	struct sim_batch *b;
+	struct batch *b;
 
 	if (!t->buffers)
 		return false;
@@ -138,8 +137,8 @@ static bool next_batch(struct sim_node *n, struct delivery *ret, uint64_t now)
 	const struct pipeline_config *c = n->sim->c.pipeline;
 	struct sim_train *t = &n->train;
 	uint32_t queued =
-		n->load.n_complete + (uint32_t)(t->n_pinned - t->n_taken);
-	struct sim_batch *b;
+		sim_load_n_complete(n) + (uint32_t)(t->n_pinned - t->n_taken);
+	struct batch *b;
 
 	if (!c->engine->next) {
 		*ret = (struct delivery){

@@ -57,7 +57,8 @@ static char *identity_of(const json_t *same)
 	return json_dumps(same, JSON_COMPACT | JSON_SORT_KEYS);
 }
 
-static int set_up(struct area *a, const struct area_config *c, struct err *err)
+static int set_up(struct area *a, const struct staging_config *c,
+		  struct err *err)
 {
 	_cleanup_free_ char *identity = identity_of(c->same);
 	struct area_head *h = a->head;
@@ -76,7 +77,7 @@ static int set_up(struct area *a, const struct area_config *c, struct err *err)
 	return 0;
 }
 
-static int check_same(const struct area *a, const struct area_config *c,
+static int check_same(const struct area *a, const struct staging_config *c,
 		      struct err *err)
 {
 	const char *text = a->plan->identity, *key;
@@ -103,7 +104,7 @@ static int check_same(const struct area *a, const struct area_config *c,
 	return 0;
 }
 
-static int check(const struct area *a, const struct area_config *c,
+static int check(const struct area *a, const struct staging_config *c,
 		 struct err *err)
 {
 	int r;
@@ -129,7 +130,7 @@ static int check(const struct area *a, const struct area_config *c,
 }
 
 /* Map the head. */
-static int map_head(struct area *a, const struct area_config *c,
+static int map_head(struct area *a, const struct staging_config *c,
 		    struct err *err)
 {
 	int r = ftruncate(a->file.fd, HEAD_BYTES) < 0
@@ -149,7 +150,7 @@ static int map_head(struct area *a, const struct area_config *c,
 }
 
 /* The first member that has not joined, or has died since. */
-static int take_seat(struct area *a, const struct area_config *c,
+static int take_seat(struct area *a, const struct staging_config *c,
 		     struct err *err)
 {
 	struct plan *p = a->plan;
@@ -189,7 +190,7 @@ static void complete(const struct area *a)
 }
 
 /* The file is locked. -ESTALE: its jobs have begun; open another one. */
-static int join(struct area *a, const struct area_config *c, struct err *err)
+static int join(struct area *a, const struct staging_config *c, struct err *err)
 {
 	struct stat st;
 	bool users = has_users(a);
@@ -215,7 +216,7 @@ static int join(struct area *a, const struct area_config *c, struct err *err)
 	return r;
 }
 
-int area_join(const struct area_config *c, struct area *ret, struct err *err)
+int area_join(const struct staging_config *c, struct area *ret, struct err *err)
 {
 	int r;
 

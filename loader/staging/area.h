@@ -16,14 +16,19 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "common/tick.h"
 #include "loader/staging/area_file.h"
 #include "loader/staging/plan.h"
 
-struct area_config {
+struct staging_config {
 	const char *name;
-	uint32_t jobs;
-	uint64_t bytes, largest, wait_ns;
+	uint32_t jobs;	  /* that take part, 1..PLAN_MEMBERS */
+	uint64_t bytes;	  /* of the memory for batches */
+	uint64_t largest; /* bytes of a batch, at most */
+	uint64_t wait_ns; /* wall time for all jobs to join; 0: no limit */
+	/* what all jobs must have in common, by name; of texts and numbers */
 	const json_t *same;
+	struct tick *tick;
 };
 
 struct area_head;
@@ -38,7 +43,8 @@ struct area {
 };
 
 /* Errors as staging_join. Close with area_close, failed or not. */
-int area_join(const struct area_config *c, struct area *ret, struct err *err);
+int area_join(const struct staging_config *c, struct area *ret,
+	      struct err *err);
 void area_close(struct area *a);
 
 /* Release the lock of the file, and wake who waits for it. */

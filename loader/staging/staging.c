@@ -16,11 +16,9 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "common/units.h"
 #include "common/util.h"
-#include "loader/staging/area.h"
 #include "loader/staging/deaths.h"
 
 /* Wall time after which one that waits for the lock looks again: who held it
@@ -159,12 +157,6 @@ int staging_join(const struct staging_config *c, struct staging **ret,
 		 struct err *err)
 {
 	struct staging *s = calloc(1, sizeof(*s));
-	struct area_config a = { .name = c->name,
-				 .jobs = c->jobs,
-				 .bytes = c->bytes,
-				 .largest = c->largest,
-				 .wait_ns = c->wait_ns,
-				 .same = c->same };
 	int r;
 
 	if (!s)
@@ -174,7 +166,7 @@ int staging_join(const struct staging_config *c, struct staging **ret,
 	snprintf(s->name, sizeof(s->name), "%s", c->name);
 	s->stats.jobs = c->jobs;
 	pthread_mutex_init(&s->lock, NULL);
-	r = area_join(&a, &s->area, err);
+	r = area_join(c, &s->area, err);
 	if (r < 0) {
 		s->left = true;
 		staging_free(s);

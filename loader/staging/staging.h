@@ -35,18 +35,7 @@
 
 #include "common/err.h"
 #include "common/tick.h"
-#include "loader/staging/plan.h"
-
-struct staging_config {
-	const char *name;
-	uint32_t jobs;	  /* that take part, 1..PLAN_MEMBERS */
-	uint64_t bytes;	  /* of the memory for batches */
-	uint64_t largest; /* bytes of a batch, at most */
-	uint64_t wait_ns; /* wall time for all jobs to join; 0: no limit */
-	/* what all jobs must have in common, by name; of texts and numbers */
-	const json_t *same;
-	struct tick *tick;
-};
+#include "loader/staging/area.h"
 
 struct staging;
 

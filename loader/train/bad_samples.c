@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/json.h"
-#include "common/util.h"
 #include "loader/prep/unusable.h"
 
 enum { NAME = 512 };

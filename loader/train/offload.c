@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/train/offload.h"
 
+#include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -292,11 +293,6 @@ void offload_summary(const struct offload *o, FILE *f)
 	fputs(o->measured ? ".\n" : "\n", f);
 }
 
-static double real(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
-}
-
 static void one_summary(const json_t *s, FILE *f)
 {
 	const json_t *stall = json_object_get(s, "stall_s");
@@ -310,11 +306,12 @@ static void one_summary(const json_t *s, FILE *f)
 		"dispatcher",
 		json_array_size(json_object_get(s, "workers")),
 		(long long)json_integer_value(json_object_get(s, "batches")),
-		real(stall, "worker"), real(stall, "network"),
-		real(stall, "dispatcher"));
+		json_get_number(stall, "worker"),
+		json_get_number(stall, "network"),
+		json_get_number(stall, "dispatcher"));
 	if (json_object_get(stall, "last_step"))
 		fprintf(f, ", %.2f s for the last step",
-			real(stall, "last_step"));
+			json_get_number(stall, "last_step"));
 	fputs(".\n", f);
 	if (lost)
 		fprintf(f, "%lld splits were lost with their workers.\n",

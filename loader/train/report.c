@@ -164,11 +164,6 @@ static json_t *pin_json(const struct report *r)
 
 /* --- the rig itself ------------------------------------------------------- */
 
-static double number(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
-}
-
 /*
  * The part of a read that no device delays: all of it on a plain folder, on a
  * mount what exceeds the mean delay that the device asked for.
@@ -177,7 +172,7 @@ static double real_read(const struct report *r, const json_t *fs)
 {
 	const struct account *a = &r->total;
 	double read_us = hist_mean(&a->work.read) / NS_PER_US;
-	double device_us = number(
+	double device_us = json_get_number(
 		json_object_get(json_object_get(fs, "latency_us"), "requested"),
 		"mean");
 
@@ -204,11 +199,11 @@ static double real_pin(const struct report *r)
 static double real_share(const struct report *r, const json_t *fs)
 {
 	const struct account *a = &r->total;
-	double ns = real_read(r, fs) * (double)a->fetch_stall_ns +
-		    real_pin(r) * (double)a->pin_stall_ns;
+	double ns = real_read(r, fs) * (double)a->all.fetch_stall_ns +
+		    real_pin(r) * (double)a->all.pin_stall_ns;
 
 	if (!r->prep->cores)
-		ns += (double)a->prep_stall_ns;
+		ns += (double)a->all.prep_stall_ns;
 	ns = ns / MAX(a->gpus, 1) + (double)a->checkpoint_stall_ns;
 	return a->elapsed_ns ? ns / (double)a->elapsed_ns : 0;
 }
@@ -220,7 +215,7 @@ static struct rig rig_of(const struct report *r, const json_t *fs)
 	double wall_s = (double)a->wall_ns / NS_PER_S;
 	struct rig rig = {
 		.ceiling = r->ceiling.samples_per_wall_s,
-		.late_us = number(late, "mean"),
+		.late_us = json_get_number(late, "mean"),
 		.cpus = thread_cpus(),
 		.time_scale = r->options->time_scale,
 		.real_share = real_share(r, fs),
@@ -356,11 +351,11 @@ static void row(const struct account *a, size_t n_epochs, const char *name,
 		"%5s\n",
 		name, s, account_samples_per_s(a),
 		s > 0 ? (double)a->bytes / (double)MIB / s : 0, au,
-		mean_percent(a, a->data_wait_ns),
-		mean_percent(a, a->fetch_stall_ns),
-		mean_percent(a, a->prep_stall_ns),
-		mean_percent(a, a->pin_stall_ns),
-		mean_percent(a, a->transfer_stall_ns), hits);
+		mean_percent(a, a->all.data_wait_ns),
+		mean_percent(a, a->all.fetch_stall_ns),
+		mean_percent(a, a->all.prep_stall_ns),
+		mean_percent(a, a->all.pin_stall_ns),
+		mean_percent(a, a->all.transfer_stall_ns), hits);
 }
 
 static void slow_reads(const struct account *a, double wait, double share,
@@ -389,12 +384,12 @@ static void slow_reads(const struct account *a, double wait, double share,
 static void slow_batches(const struct report *r, const struct account *a,
 			 uint64_t most, FILE *f)
 {
-	double wait = mean_percent(a, a->data_wait_ns);
+	double wait = mean_percent(a, a->all.data_wait_ns);
 	double share = mean_percent(a, most);
 
-	if (most == a->fetch_stall_ns)
+	if (most == a->all.fetch_stall_ns)
 		slow_reads(a, wait, share, f);
-	else if (most == a->prep_stall_ns)
+	else if (most == a->all.prep_stall_ns)
 		fprintf(f,
 			"Bottleneck: preprocessing. The GPU waited %.0f %% of "
 			"the time, %.0f %% for the transforms of --prep %s "
@@ -407,7 +402,7 @@ static void slow_batches(const struct report *r, const struct account *a,
 						     ? r->prep->cores
 						     : r->options->workers),
 			r->prep->cores ? "virtual cores" : "workers");
-	else if (most == a->pin_stall_ns)
+	else if (most == a->all.pin_stall_ns)
 		fprintf(f,
 			"Bottleneck: the pin stage. The GPU waited %.0f %% of "
 			"the time, %.0f %% for the copy into pinned memory "
@@ -438,16 +433,16 @@ static uint64_t first_steps(const struct report *r, const struct account *a)
 	for (size_t i = 0; i < l->n && i < a->steps; i++)
 		sum += ms[i];
 	return MIN((uint64_t)(sum * NS_PER_MS),
-		   account_mean(a, a->host_stall_ns));
+		   account_mean(a, a->all.host_stall_ns));
 }
 
 /* Reports the longest stall, and what would shorten it. Below 5 % only a faster
  * GPU helps. */
 static void bottleneck(const struct report *r, const struct account *a, FILE *f)
 {
-	uint64_t between = a->allreduce_ns + a->barrier_wait_ns;
-	uint64_t most = MAX(MAX(a->fetch_stall_ns, a->prep_stall_ns),
-			    MAX(a->pin_stall_ns, a->transfer_stall_ns));
+	uint64_t between = a->all.allreduce_ns + a->all.barrier_wait_ns;
+	uint64_t most = MAX(MAX(a->all.fetch_stall_ns, a->all.prep_stall_ns),
+			    MAX(a->all.pin_stall_ns, a->all.transfer_stall_ns));
 	double stall = percent(a->checkpoint_stall_ns, a->elapsed_ns);
 	uint64_t first = first_steps(r, a);
 
@@ -467,33 +462,33 @@ static void bottleneck(const struct report *r, const struct account *a, FILE *f)
 			"them %.0f %%; a faster link or larger batches would "
 			"help, faster storage or more preprocessing cores "
 			"would not.\n",
-			mean_percent(a, a->allreduce_ns),
-			mean_percent(a, a->barrier_wait_ns));
-	else if (first > account_mean(a, MAX(a->host_stall_ns / 2, most)) &&
+			mean_percent(a, a->all.allreduce_ns),
+			mean_percent(a, a->all.barrier_wait_ns));
+	else if (first > account_mean(a, MAX(a->all.host_stall_ns / 2, most)) &&
 		 percent(first, a->elapsed_ns) >= 5)
 		fprintf(f,
 			"Bottleneck: the first steps of the job. That they "
 			"take longer than later ones is %.0f %% of the time; "
 			"run more epochs to see what limits those.\n",
 			percent(first, a->elapsed_ns));
-	else if (a->host_stall_ns > most &&
-		 mean_percent(a, a->host_stall_ns) >= 5)
+	else if (a->all.host_stall_ns > most &&
+		 mean_percent(a, a->all.host_stall_ns) >= 5)
 		fprintf(f,
 			"Bottleneck: the host's own time for a step. The GPU "
 			"waited for it %.0f %% of the time; larger batches "
 			"would help, faster storage or more preprocessing "
 			"cores "
 			"would not.\n",
-			mean_percent(a, a->host_stall_ns));
+			mean_percent(a, a->all.host_stall_ns));
 	else if (mean_percent(a, most) < 5)
 		fprintf(f,
 			"Bottleneck: the GPU. It computed %.0f %% of the "
 			"time%s and waited %.1f %% for batches; faster "
 			"storage or more preprocessing cores would not "
 			"help.\n",
-			mean_percent(a, a->compute_ns),
+			mean_percent(a, a->all.compute_ns),
 			r->device->ops->shared ? " for this job" : "",
-			mean_percent(a, a->data_wait_ns));
+			mean_percent(a, a->all.data_wait_ns));
 	else
 		slow_batches(r, a, most, f);
 }
@@ -508,7 +503,7 @@ static bool failures(const struct report *r, FILE *f)
 	json_int_t n = json_integer_value(json_object_get(j, "n"));
 	double delay = json_real_value(json_object_get(j, "delay_s"));
 	double share = 100 * delay / seconds(a->elapsed_ns);
-	double computed = mean_percent(a, a->compute_ns);
+	double computed = mean_percent(a, a->all.compute_ns);
 	bool most = share >= 5 && share > (100 - computed) / 2;
 
 	if (!n)
@@ -536,8 +531,8 @@ static void judge(const struct report *r, FILE *f)
 		return;
 	}
 	bottleneck(r, &r->warm, f);
-	cold = mean_percent(first, first->data_wait_ns);
-	warm = mean_percent(&r->warm, r->warm.data_wait_ns);
+	cold = mean_percent(first, first->all.data_wait_ns);
+	warm = mean_percent(&r->warm, r->warm.all.data_wait_ns);
 	if (cold >= warm + 5)
 		fprintf(f,
 			"Epoch %llu, the first, is not judged: the GPU waited "
@@ -555,8 +550,9 @@ static void between_gpus(const struct report *r, FILE *f)
 	fprintf(f,
 		"%u GPUs (%s): %.1f %% of the time all-reduce, %.1f %% waiting "
 		"for the slowest of them.\n",
-		a->gpus, r->options->parallel, mean_percent(a, a->allreduce_ns),
-		mean_percent(a, a->barrier_wait_ns));
+		a->gpus, r->options->parallel,
+		mean_percent(a, a->all.allreduce_ns),
+		mean_percent(a, a->all.barrier_wait_ns));
 	if (!r->options->common.verbose || a->more_nodes)
 		return;
 	for (uint32_t i = 0; i < a->gpus; i++) {
@@ -571,11 +567,6 @@ static void between_gpus(const struct report *r, FILE *f)
 			percent(g->barrier_wait_ns, a->elapsed_ns),
 			percent(g->allreduce_ns, a->elapsed_ns));
 	}
-}
-
-static double real(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
 }
 
 /* Who kept the others waiting and, with -v, each node's times. */
@@ -606,9 +597,10 @@ static void between_nodes(const struct report *r, FILE *f)
 		fprintf(f,
 			"%6s%-3zu %8.1f samples/s  data wait %.2f s  waited "
 			"%.2f s  kept waiting %.2f s\n",
-			"node ", i, real(t, "samples_per_s"),
-			real(t, "data_wait_s"), real(s, "waited_s"),
-			real(s, "kept_waiting_s"));
+			"node ", i, json_get_number(t, "samples_per_s"),
+			json_get_number(t, "data_wait_s"),
+			json_get_number(s, "waited_s"),
+			json_get_number(s, "kept_waiting_s"));
 	}
 }
 

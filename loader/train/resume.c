@@ -596,13 +596,17 @@ json_t *resume_json(const struct resume *r)
 void resume_print(const struct resume *r, FILE *f)
 {
 	struct checkpoint_stats s = resume_stats(r);
+	double mib = (double)r->state_bytes / (double)MIB;
 
 	if (!s.n)
 		return;
-	fprintf(f,
-		"Checkpoints: %llu of %.4g MiB, each written in %.3g s (%.0f "
-		"MiB/s) and stalling the GPU for %.3g s.\n",
-		(unsigned long long)s.n, (double)r->state_bytes / (double)MIB,
-		hist_mean(times(r)) / NS_PER_S, mib_per_s(r, &s),
+	fprintf(f, "Checkpoints: %llu of %.4g MiB, each written in ",
+		(unsigned long long)s.n, mib);
+	if (s.write_ns)
+		fprintf(f, "%.3g s (%.0f MiB/s)",
+			hist_mean(times(r)) / NS_PER_S, mib_per_s(r, &s));
+	else /* by a device that takes none */
+		fputs("no time", f);
+	fprintf(f, " and stalling the GPU for %.3g s.\n",
 		hist_mean(&r->stalls) / NS_PER_S);
 }

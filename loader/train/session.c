@@ -2,7 +2,6 @@
 #include "loader/train/session.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "common/units.h"
@@ -128,39 +127,32 @@ static int start_device(struct session *s, struct err *err)
 struct pipeline_config session_pipeline(struct session *s)
 {
 	const struct train_options *o = &s->options;
+	const struct train_choice *choice = &s->choice;
+	struct pipeline_config c =
+		train_data_pipeline(o, choice, &s->prep, &s->mount, &s->data);
 
-	return (struct pipeline_config){
-		.data = &s->data,
-		.engine = s->choice.engine,
-		.engine_options = s->choice.local_choice.plugin
-					  ? s->choice.local_choice.options
-					  : s->choice.loader_choice.options,
-		.prep = s->choice.prep,
-		.batching = s->choice.batching,
-		.batching_options = s->choice.batching_choice.options,
-		.sample_bytes = s->node.beside.sample_bytes,
-		.pin = o->pin ? &s->gpu : NULL,
-		.tick = s->tick,
-		.trace = s->timeline.trace,
-		.pin_direct = o->pin_direct,
-		.pin_inline = o->pin_inline,
-		.pin_budget = o->pin_budget,
-		.seed = o->common.seed,
-		.workers = (uint32_t)o->workers,
-		.queue_depth = (uint32_t)o->queue_depth,
-		.batch = (uint32_t)train_pipeline_batch(o, &s->choice),
-		.gpus = s->choice.parallel == GPUS_DP ? 1 : (uint32_t)o->gpus,
-		.superbatch = (uint32_t)o->superbatch,
-		.prefetch = (uint32_t)o->prefetch,
-		.direct = s->direct,
-		.mount_dev = s->mount.dir ? &s->mount.dev : NULL,
-		.address = s->address,
-		.prep_config = &s->prep.config,
-		.cores = s->prep.cores,
-	};
+	if (choice->local_choice.plugin)
+		c.engine_options = choice->local_choice.options;
+	c.batching = choice->batching;
+	c.batching_options = choice->batching_choice.options;
+	c.sample_bytes = s->node.beside.sample_bytes;
+	c.pin = o->pin ? &s->gpu : NULL;
+	c.pin_direct = o->pin_direct;
+	c.pin_inline = o->pin_inline;
+	c.pin_budget = o->pin_budget;
+	c.tick = s->tick;
+	c.trace = s->timeline.trace;
+	c.gpus = choice->parallel == GPUS_DP ? 1 : (uint32_t)o->gpus;
+	c.superbatch = (uint32_t)o->superbatch;
+	c.direct = s->direct;
+	c.address = s->address;
+	return c;
 }
 
-int session_set_cores(struct session *s, uint32_t n, struct err *err)
+/* On the thread of the commands. -ENOTSUP: there are none apart from the
+ * workers.
+ */
+static int set_cores(struct session *s, uint32_t n, struct err *err)
 {
 	int r = 0;
 
@@ -199,7 +191,7 @@ static int run_command(void *ctx, char *line, struct err *err)
 		return err_set(err, -EINVAL,
 			       "set cores: '%s' is not a number of cores",
 			       value);
-	return session_set_cores(ctx, (uint32_t)n, err);
+	return set_cores(ctx, (uint32_t)n, err);
 }
 
 static void command_failed(void *ctx, const struct err *err)

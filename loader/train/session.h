@@ -17,7 +17,7 @@
  *	report_json(session_report(&s));
  *	session_close(&s);
  *
- * One thread calls all of it but session_interrupt and session_set_cores.
+ * One thread calls all of it but session_interrupt.
  * Functions return 0 or -errno with a text unless noted otherwise. With several
  * ranks all of them make these calls, and one that fails ends the run with
  * comm_end. The struct must not move from session_open to session_close.
@@ -70,10 +70,6 @@ int session_end(struct session *s, int r, struct err *err);
 /* From any thread, also before session_start: every wait ends; session_next and
  * later calls return -ECANCELED. */
 void session_interrupt(struct session *s);
-
-/* From any thread, after session_start: virtual cores from now on. -ERANGE,
- * -ENOTSUP: the run has none apart from its workers. */
-int session_set_cores(struct session *s, uint32_t n, struct err *err);
 
 /*
  * After comm_end: rank 0 collects the accounts and records of all ranks, and

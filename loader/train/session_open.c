@@ -256,25 +256,7 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 {
 	const struct train_options *o = &s->options;
 	const struct dataset *d = &s->data;
-	struct schedule_config c = {
-		.order = s->choice.order,
-		.in = { .seed = o->common.seed,
-			.n = n,
-			.size = d->size,
-			.label = d->label,
-			.n_labels = d->n_classes,
-			.batch = (uint32_t)train_step_samples(o),
-			.world = (uint32_t)o->world_size,
-			.holder = s->holder,
-			.options = s->choice.order_choice.options },
-		.data = d->path ? d : NULL,
-		.rank = o->rank,
-		.world = o->world_size,
-		.drop_last = o->drop_last,
-		.whole = o->simulate,
-		.replay = o->replay_order,
-		.dump = o->dump_order,
-	};
+	struct schedule_config c = train_data_schedule(o, &s->choice, d);
 	uint64_t steps;
 	int r;
 
@@ -284,7 +266,12 @@ static int plan(struct session *s, uint64_t n, struct err *err)
 			     o->world_size, n,
 			     o->drop_last ? "no node gets one"
 					  : "each epoch repeats some of them");
-	c.in.group = dataset_together(d, &c.in.n_groups);
+	c.in.n = n;
+	c.in.holder = s->holder;
+	c.data = d->path ? d : NULL;
+	c.whole = o->simulate;
+	c.replay = o->replay_order;
+	c.dump = o->dump_order;
 	r = schedule_open(&c, &s->schedule, err);
 	if (r < 0)
 		return r;

@@ -16,7 +16,6 @@
 #include "platform/nvml/nvml.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "common/util.h"
 #include "common/version.h"

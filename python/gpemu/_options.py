@@ -111,6 +111,7 @@ class MountOptions(TypedDict, total=False):
     cache_metadata: Switch
     cache_policy: str
     cache_size: Size
+    capacity: Size
     config: File
     fault: str
     follow_links: File

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/json.h"
 #include "common/tick.h"
@@ -38,7 +37,6 @@ static int init_mount(struct run *run, size_t i, struct err *err)
 	int code =
 		dataset_path(run->r, cell->mounts[i].dataset, &m->folder, err);
 
-	m->child.pidfd = -1;
 	if (code < 0)
 		return code;
 	if (!run->with_fs && !cell->store_only &&
@@ -60,12 +58,15 @@ static int init_mount(struct run *run, size_t i, struct err *err)
 				cell->mounts[i].name);
 	if (code < 0)
 		return -ENOMEM;
-	if (run->mounted && command_has_scratch(&cell->mounts[i])) {
+	if (!run->mounted)
+		return 0;
+	if (command_has_scratch(&cell->mounts[i])) {
 		m->scratch = command_writable(run->r, &cell->mounts[i]);
 		if (!m->scratch)
 			return -ENOMEM;
 	}
-	return command_mount(&m->command, run->r, cell, i, m->mnt,
+	run_init_server(run, &m->server, RUN_FS, NULL, NULL);
+	return command_mount(&m->server.command, run->r, cell, i, m->mnt,
 			     &run->network, err);
 }
 
@@ -120,6 +121,7 @@ static int run_init(struct run *run, struct runner *r, const struct cell *cell,
 		    struct err *err)
 {
 	bool simulated = cell_is_simulated(cell);
+	uint64_t workers = cell->prepd ? cell_prepd_workers(cell->prepd) : 0;
 	int code = 0;
 
 	*run = (struct run){ .r = r,
@@ -129,7 +131,10 @@ static int run_init(struct run *run, struct runner *r, const struct cell *cell,
 			     .log_fd = -1 };
 	run->mounts = calloc(cell->n_mounts, sizeof(*run->mounts));
 	run->jobs = calloc(cell->n_jobs + 1, sizeof(*run->jobs));
-	if (!run->mounts || !run->jobs)
+	/* the mounts, gpemu-gpud, the object store, the dispatcher, workers */
+	run->servers = calloc(cell->n_mounts + 3 + workers,
+			      sizeof(struct run_server *));
+	if (!run->mounts || !run->jobs || !run->servers)
 		return -ENOMEM;
 	code = init_network(run, err);
 	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
@@ -158,8 +163,13 @@ static void remove_checkpoints(const struct run *run, size_t job)
 
 static void run_fini(struct run *run)
 {
+	for (size_t i = 0; i < run->n_servers; i++) {
+		command_fini(&run->servers[i]->command);
+		free(run->servers[i]->record);
+		json_decref(run->servers[i]->stats);
+	}
+	free(run->servers);
 	for (size_t i = 0; run->mounts && i < run->cell->n_mounts; i++) {
-		command_fini(&run->mounts[i].command);
 		free(run->mounts[i].mnt);
 		free(run->mounts[i].folder);
 		free(run->mounts[i].scratch);
@@ -178,7 +188,6 @@ static void run_fini(struct run *run)
 	free(run->mounts);
 	free(run->jobs);
 	watch_fini(&run->watch);
-	run_fini_gpud(run);
 	run_fini_prepd(run);
 	run_fini_s3(run);
 	network_close(&run->network);
@@ -224,7 +233,7 @@ int cell_print(const struct runner *r, const struct cell *cell, FILE *f)
 	     i++) {
 		print_config("fs", cell->mounts[i].fs, f);
 		if (run.mounted)
-			print_command(&run.mounts[i].command, f);
+			print_command(&run.mounts[i].server.command, f);
 	}
 	if (code == 0 && cell->gpud) {
 		print_config("gpud", cell->gpud, f);
@@ -232,7 +241,7 @@ int cell_print(const struct runner *r, const struct cell *cell, FILE *f)
 	}
 	if (code == 0 && cell->s3) {
 		print_config("s3", cell->s3, f);
-		print_command(&run.s3.command, f);
+		print_command(&run.s3.server.command, f);
 	}
 	if (code == 0 && cell->prepd)
 		print_config("prepd", cell->prepd, f);
@@ -296,44 +305,18 @@ static int start_due(struct run *run, uint64_t begin, uint64_t *ret_next,
 	return 0;
 }
 
-/* All children into `to`, which has room: the jobs, gpemu-gpud, the object
- * store, the preparation service, the mounts. Their number. */
-static size_t list_children(struct run *run, struct child **to)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < run->cell->n_jobs; i++)
-		to[n++] = &run->jobs[i].child;
-	to[n++] = &run->gpud.child;
-	to[n++] = &run->s3.child;
-	for (size_t i = 0; i < run->prepd.n; i++)
-		to[n++] = &run->prepd.parts[i].child;
-	for (size_t i = 0; run->mounted && i < run->cell->n_mounts; i++)
-		to[n++] = &run->mounts[i].child;
-	return n;
-}
-
-/* Of the child at `index` of that list, behind the jobs. */
-static enum run_program server_at(const struct run *run, size_t index)
-{
-	static const enum run_program first[] = { RUN_GPUD, RUN_S3 };
-	size_t i = index - run->cell->n_jobs;
-
-	if (i < ARRAY_SIZE(first))
-		return first[i];
-	return i < ARRAY_SIZE(first) + run->prepd.n ? RUN_PREPD : RUN_FS;
-}
-
-/* A child exited, the one at `index` of that list. */
+/* A child exited: a job or, behind them, a server. */
 static int note_end(struct run *run, size_t index, int status, struct err *err)
 {
+	size_t n = run->cell->n_jobs;
 	struct run_job *job;
 
-	if (index >= run->cell->n_jobs)
-		return failure_blame(&run->failure,
-				     run_program_name(server_at(run, index)),
-				     " while the jobs ran", NULL, status,
-				     &run->before, -EIO, err);
+	if (index >= n)
+		return failure_blame(
+			&run->failure,
+			run_program_name(run->servers[index - n]->program),
+			" while the jobs ran", NULL, status, &run->before, -EIO,
+			err);
 	job = &run->jobs[index];
 	job->exit_status = status;
 	job->end_ns = tick_wall();
@@ -400,13 +383,15 @@ static void add_cause(const struct run *run, int code, struct err *err)
 static int run_jobs(struct run *run, struct err *err)
 {
 	size_t n_jobs = run->cell->n_jobs;
-	size_t n = n_jobs + 2 + run->prepd.n + run->cell->n_mounts;
+	size_t n = n_jobs + run->n_servers;
 	_cleanup_free_ struct child **children = calloc(n, sizeof(*children));
 	int code;
 
 	if (!children)
 		return -ENOMEM;
-	n = list_children(run, children);
+	for (size_t i = 0; i < n; i++)
+		children[i] = i < n_jobs ? &run->jobs[i].child
+					 : &run->servers[i - n_jobs]->child;
 	watch_begin(&run->watch, children, n);
 	code = wait_jobs(run, children, n, err);
 	watch_look(&run->watch, children, n);

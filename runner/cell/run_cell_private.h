@@ -10,12 +10,21 @@
 #include "runner/run/run_watch.h"
 #include "runner/run/runner.h"
 
+/* A program that serves the jobs: a mount, gpemu-gpud, the object store, a part
+ * of the preparation service. */
+struct run_server {
+	enum run_program program;
+	char *record; /* the file that it writes; NULL: none */
+	struct command command;
+	struct child child;
+	json_t *stats; /* what its record has; NULL: none */
+};
+
 struct run_mount {
 	char *mnt;     /* the data for the jobs */
 	char *folder;  /* of the dataset */
 	char *scratch; /* made for what is written in it; NULL: none */
-	struct command command;
-	struct child child;
+	struct run_server server;
 	json_t *stats; /* or NULL */
 };
 
@@ -29,36 +38,19 @@ struct run_job {
 	int exit_status;	   /* -1: it did not finish */
 };
 
-struct run_gpud {
-	char *record; /* the file that it writes */
-	struct command command;
-	struct child child;
-	json_t *status; /* its record, or NULL */
-};
-
-/* Of a preparation service: its dispatcher, or a worker. */
-struct run_prepd_part {
-	char *record; /* the file that it writes */
-	struct command command;
-	struct child child;
-};
-
 struct run_prepd {
-	struct network network; /* the addresses of its parts, and the key */
-	char *folder;		/* of key and records */
-	struct run_prepd_part *parts; /* the dispatcher first */
-	size_t n;		      /* 0: no service */
-	json_t *status; /* as in the record of the cell; or NULL */
+	struct network network;	  /* the addresses of its parts, and the key */
+	char *folder;		  /* of key and records */
+	struct run_server *parts; /* the dispatcher first */
+	size_t n;		  /* 0: no service */
+	json_t *status;		  /* as in the record of the cell; or NULL */
 };
 
 /* Of an object store. */
 struct run_s3 {
 	struct network network; /* its address */
 	struct store store;
-	char *record; /* the file that it writes */
-	struct command command;
-	struct child child;
-	json_t *stats; /* its record, or NULL */
+	struct run_server server;
 };
 
 struct run {
@@ -68,7 +60,9 @@ struct run {
 	bool with_fs; /* the configuration of gpemu-fs has an effect */
 	struct run_mount *mounts;
 	struct run_job *jobs;
-	struct run_gpud gpud;	/* empty when the cell has none */
+	struct run_server **servers; /* all of them */
+	size_t n_servers;
+	struct run_server gpud; /* empty when the cell has none */
 	struct run_prepd prepd; /* the same */
 	struct run_s3 s3;	/* the same */
 	struct network network; /* of the mounts; empty if none has peers */
@@ -82,13 +76,22 @@ struct run {
 };
 
 /*
- * run_server.c: start `command` and wait until it reports that it is ready
- * (sd_notify(3)). -ENODEV: it lacks a resource (exit status 75); -EIO: it
- * exited; -ETIMEDOUT; -EINTR: stopped by a signal. With a text.
+ * run_server.c: one more of the servers, which writes its record to a file of
+ * the folder `dir` (NULL: it writes none); its command is the caller's to set.
+ * -ENOMEM.
  */
-int run_start_server(struct run *run, struct child *child,
-		     const struct command *command, enum run_program program,
-		     uint64_t timeout_ns, struct err *err);
+int run_init_server(struct run *run, struct run_server *s,
+		    enum run_program program, const char *dir,
+		    const char *name);
+/*
+ * Start it and wait until it reports that it is ready (sd_notify(3)). -ENODEV:
+ * it lacks a resource (exit status 75); -EIO: it exited; -ETIMEDOUT; -EINTR:
+ * stopped by a signal. With a text.
+ */
+int run_start_server(struct run *run, struct run_server *s, uint64_t timeout_ns,
+		     struct err *err);
+/* End it, and read its record: there is none if it died. */
+void run_end_server(struct run_server *s, uint64_t grace_ns);
 /* run_server.c: one mount, or all if the cell is mounted, with their folders in
  * the page cache. Errors as above. */
 int run_start_mount(struct run *run, size_t i, struct err *err);
@@ -105,7 +108,6 @@ void run_read_mount_stats(struct run *run);
 int run_init_gpud(struct run *run, struct err *err);
 int run_start_gpud(struct run *run, struct err *err);
 void run_end_gpud(struct run *run);
-void run_fini_gpud(struct run *run);
 
 /*
  * run_prepd.c; no effect for a cell without a preparation service. All of its

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/json.h"
@@ -243,6 +244,25 @@ static int add_keys(struct command *c, const struct store *store)
 	return code == 0 ? add_variable(c, "AWS_SESSION_TOKEN", "", "") : code;
 }
 
+/* Past a proxy of the user's. Programs read one name or the other. */
+static int add_no_proxy(struct command *c, const struct store *store)
+{
+	const char *list = getenv("no_proxy");
+	_cleanup_free_ char *text = NULL;
+	int code, n = (int)strcspn(store->address, ":");
+
+	list = list ? list : getenv("NO_PROXY");
+	if (list && !strcmp(list, "*")) /* curl knows it alone */
+		text = strdup(list);
+	else if (asprintf(&text, "%s%s%.*s", list ? list : "",
+			  list && *list ? "," : "", n, store->address) < 0)
+		text = NULL;
+	if (!text)
+		return -ENOMEM;
+	code = add_variable(c, "no_proxy", "", text);
+	return code == 0 ? add_variable(c, "NO_PROXY", "", text) : code;
+}
+
 /* What clients of S3 read from the environment; the region has a name in boto3,
  * another in the other clients of AWS. */
 static int add_store(struct command *c, const struct runner *r,
@@ -251,6 +271,8 @@ static int add_store(struct command *c, const struct runner *r,
 	const char *region = config_text(r->w, cell->s3, "s3", "region");
 	int code = add_keys(c, store);
 
+	if (code == 0)
+		code = add_no_proxy(c, store);
 	if (code == 0)
 		code = add_variable(c, "AWS_ENDPOINT_URL", "http://",
 				    store->address);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/json.h"
 #include "common/util.h"
 #include "runner/cell/run_rig.h"
 #include "runner/spec/run_stats.h"
@@ -22,11 +23,6 @@
 /* A rig that misses its ceiling even when idle varies. */
 #define CEILING_AU .99
 
-static double number(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
-}
-
 static const json_t *watched(const json_t *record)
 {
 	return json_object_get(json_object_get(record, "host"), "watch");
@@ -34,8 +30,8 @@ static const json_t *watched(const json_t *record)
 
 double disturb_share(const json_t *record)
 {
-	return number(watched(record), "taken_share") +
-	       number(watched(record), "taken_io_share");
+	return json_get_number(watched(record), "taken_share") +
+	       json_get_number(watched(record), "taken_io_share");
 }
 
 __attribute__((format(printf, 3, 4))) static void
@@ -56,7 +52,8 @@ add(json_t *signs, const char *name, const char *format, ...)
 static void cpu(const json_t *record, double limit, json_t *signs)
 {
 	const json_t *w = watched(record);
-	double share = number(w, "taken_share"), s = number(w, "seconds");
+	double share = json_get_number(w, "taken_share"),
+	       s = json_get_number(w, "seconds");
 
 	if (share > limit && s > SHORTEST_S)
 		add(signs, "cpu",
@@ -64,31 +61,35 @@ static void cpu(const json_t *record, double limit, json_t *signs)
 		    "%%, limit %.3g %%): they used %.3g %% of the CPUs, at "
 		    "most %.3g %% in %.3g s, while its threads waited %.3g s "
 		    "for a CPU; the host stole %.3g s",
-		    number(w, "taken_s"), s, 100 * share, 100 * limit,
-		    100 * number(w, "other_cpu_share"),
-		    100 * number(w, "other_cpu_share_max"),
-		    number(w, "window_s"), number(w, "cpu_wait_s"),
-		    number(w, "stolen_s"));
+		    json_get_number(w, "taken_s"), s, 100 * share, 100 * limit,
+		    100 * json_get_number(w, "other_cpu_share"),
+		    100 * json_get_number(w, "other_cpu_share_max"),
+		    json_get_number(w, "window_s"),
+		    json_get_number(w, "cpu_wait_s"),
+		    json_get_number(w, "stolen_s"));
 }
 
 static void disk(const json_t *record, double limit, json_t *signs)
 {
 	const json_t *w = watched(record);
-	double share = number(w, "taken_io_share");
+	double share = json_get_number(w, "taken_io_share");
 
 	if (share > limit)
 		add(signs, "disk",
 		    "programs waited for the disk for %.3g s of %.3g s, and "
 		    "other programs moved %.4g MiB besides its %.4g MiB",
-		    number(w, "pressure_io_s"), number(w, "seconds"),
-		    number(w, "other_disk_mib"), number(w, "own_disk_mib"));
+		    json_get_number(w, "pressure_io_s"),
+		    json_get_number(w, "seconds"),
+		    json_get_number(w, "other_disk_mib"),
+		    json_get_number(w, "own_disk_mib"));
 }
 
 /* --- timers ----------------------------------------------------------- */
 
 static double late(const json_t *program)
 {
-	return number(json_object_get(program, "timer_error_us"), "mean");
+	return json_get_number(json_object_get(program, "timer_error_us"),
+			       "mean");
 }
 
 /* Of the node of a job whose timers were the latest. */
@@ -152,12 +153,14 @@ static void timers(const json_t *record, const json_t *peers, json_t *signs)
 
 static double ceiling_of(const json_t *record)
 {
-	return number(json_object_get(record, "ceiling"), "samples_per_s");
+	return json_get_number(json_object_get(record, "ceiling"),
+			       "samples_per_s");
 }
 
 static bool reached(const json_t *record)
 {
-	return number(json_object_get(record, "ceiling"), "au") >= CEILING_AU;
+	return json_get_number(json_object_get(record, "ceiling"), "au") >=
+	       CEILING_AU;
 }
 
 static void ceiling(const json_t *record, const json_t *peers, json_t *signs)

@@ -37,11 +37,6 @@ struct estimator {
 	struct point *points;
 };
 
-static double number(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
-}
-
 /* --- a job ------------------------------------------------------------ */
 
 /* OUT/estimate-fs.yaml, *ret: what a mount has; *ret_caches: "partitioned", if
@@ -138,9 +133,9 @@ static int simulate_point(struct estimator *e, const struct cell *cell,
 			return code;
 		totals = json_object_get(record, "totals");
 		end = MAX(end, (double)job->start_ns * 1e-9 +
-				       number(totals, "seconds"));
+				       json_get_number(totals, "seconds"));
 		if (n_shared >= 1)
-			busy += number(totals, "compute_s") / n_shared;
+			busy += json_get_number(totals, "compute_s") / n_shared;
 		keep(e->ret, record);
 	}
 	e->points[cell->point].seconds =
@@ -164,7 +159,8 @@ static int known_seconds(const struct runner *r, size_t point, double *ret)
 		cell_free(&cell);
 		if (!record)
 			continue;
-		*ret = number(json_object_get(record, "cell"), "wall_seconds");
+		*ret = json_get_number(json_object_get(record, "cell"),
+				       "wall_seconds");
 		return 0;
 	}
 	return -ENOENT;

@@ -5,6 +5,7 @@
  * Started after the mounts, which they read, and ended before them.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -21,15 +22,15 @@
 static int init_part(struct run *run, uint32_t i)
 {
 	struct run_prepd *p = &run->prepd;
-	struct run_prepd_part *part = &p->parts[i];
+	struct run_server *part = &p->parts[i];
+	char name[32];
+	int code;
 
-	part->child.pidfd = -1;
-	if (asprintf(&part->record, "%s/%u.json", p->folder, i) < 0) {
-		part->record = NULL;
-		return -ENOMEM;
-	}
-	return command_prepd(&part->command, run->r, run->cell, i, &p->network,
-			     part->record);
+	snprintf(name, sizeof(name), "%" PRIu32 ".json", i);
+	code = run_init_server(run, part, RUN_PREPD, p->folder, name);
+	return code < 0 ? code
+			: command_prepd(&part->command, run->r, run->cell, i,
+					&p->network, part->record);
 }
 
 int run_init_prepd(struct run *run, struct err *err)
@@ -67,9 +68,8 @@ int run_start_prepd(struct run *run, struct err *err)
 	int code = 0;
 
 	for (size_t i = 0; code == 0 && i < p->n; i++)
-		code = run_start_server(run, &p->parts[i].child,
-					&p->parts[i].command, RUN_PREPD,
-					START_TIMEOUT_NS, err);
+		code = run_start_server(run, &p->parts[i], START_TIMEOUT_NS,
+					err);
 	return code;
 }
 
@@ -98,11 +98,9 @@ static void add_up(json_t *sum, const json_t *worker)
 }
 
 /* null: it wrote none, because it died; then the cell failed. */
-static json_t *record_of(const struct run_prepd_part *part)
+static json_t *record_of(const struct run_server *part)
 {
-	json_t *j = NULL;
-
-	return json_read(part->record, &j, NULL) < 0 ? json_null() : j;
+	return part->stats ? json_incref(part->stats) : json_null();
 }
 
 static json_t *status_of(const struct run_prepd *p)
@@ -128,8 +126,7 @@ void run_end_prepd(struct run *run)
 		return;
 	/* the workers first: they would dial a dispatcher that has gone */
 	for (size_t i = p->n; i-- > 0;)
-		if (p->parts[i].child.pid > 0)
-			child_end(&p->parts[i].child, GRACE_NS);
+		run_end_server(&p->parts[i], GRACE_NS);
 	p->status = status_of(p);
 }
 
@@ -137,12 +134,6 @@ void run_fini_prepd(struct run *run)
 {
 	struct run_prepd *p = &run->prepd;
 
-	for (size_t i = 0; i < p->n; i++) {
-		command_fini(&p->parts[i].command);
-		if (p->parts[i].record)
-			unlink(p->parts[i].record);
-		free(p->parts[i].record);
-	}
 	free(p->parts);
 	network_close(&p->network);
 	if (p->folder)

@@ -67,15 +67,9 @@ static json_t *commands_json(const struct run *run)
 {
 	json_t *j = json_array();
 
-	for (size_t i = 0; run->mounted && i < run->cell->n_mounts; i++)
-		json_array_append_new(j, command_json(&run->mounts[i].command));
-	if (run->cell->gpud)
-		json_array_append_new(j, command_json(&run->gpud.command));
-	if (run->cell->s3)
-		json_array_append_new(j, command_json(&run->s3.command));
-	for (size_t i = 0; i < run->prepd.n; i++)
-		json_array_append_new(
-			j, command_json(&run->prepd.parts[i].command));
+	for (size_t i = 0; i < run->n_servers; i++)
+		json_array_append_new(j,
+				      command_json(&run->servers[i]->command));
 	for (size_t i = 0; i < run->cell->n_jobs; i++)
 		json_array_append_new(j, command_json(&run->jobs[i].command));
 	return j;
@@ -178,7 +172,7 @@ int run_check_records(const struct run *run, struct err *err)
 			return r;
 	}
 	for (size_t i = 0; i < run->prepd.n; i++)
-		if (access(run->prepd.parts[i].record, R_OK) < 0)
+		if (!run->prepd.parts[i].stats)
 			return err_set(err, -EIO,
 				       "gpemu-prepd wrote no record");
 	return 0;
@@ -339,12 +333,12 @@ json_t *run_record(struct run *run, const char *failure)
 	    set_host(run, record) < 0)
 		return NULL;
 	set_stats(run, record);
-	if (run->gpud.status)
-		json_object_set(record, "gpud", run->gpud.status);
+	if (run->gpud.stats)
+		json_object_set(record, "gpud", run->gpud.stats);
 	if (run->prepd.status)
 		json_object_set(record, "prepd", run->prepd.status);
-	if (run->s3.stats)
-		json_object_set(record, "s3", run->s3.stats);
+	if (run->s3.server.stats)
+		json_object_set(record, "s3", run->s3.server.stats);
 	if (judge(run->r->w, record, NULL, &run->disturbed) < 0)
 		return NULL;
 	return json_incref(record);

@@ -4,17 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/json.h"
+
 /* As loader/account/rig.c. */
 #define ERROR_SHARE .01
 #define CPU_SHARE .9
 #define BUSY_SHARE .5
 /* arbitrary: starting the programs is much of the work of a shorter cell */
 #define LEAST_S .5
-
-static double number(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
-}
 
 static void add(json_t *limits, const char *limit, const char *of,
 		double factor, const char *why)
@@ -37,7 +34,8 @@ static void of_train(const json_t *job, const char *name, json_t *limits)
 		if (json_unpack((json_t *)one, "{s:s, s:s}", "limit", &limit,
 				"why", &why) == 0 &&
 		    strcmp(limit, "cpu"))
-			add(limits, limit, name, number(one, "factor"), why);
+			add(limits, limit, name, json_get_number(one, "factor"),
+			    why);
 }
 
 /* With several nodes each has limits of its own. */
@@ -57,8 +55,9 @@ static void of_job(const json_t *job, const char *name, json_t *limits)
 static double shorter(double least, const json_t *job)
 {
 	const json_t *totals = json_object_get(job, "totals");
-	double steps = number(totals, "steps");
-	double us = steps > 0 ? number(totals, "wall_seconds") * 1e6 / steps
+	double steps = json_get_number(totals, "steps");
+	double us = steps > 0 ? json_get_number(totals, "wall_seconds") * 1e6 /
+					steps
 			      : 0;
 
 	return us > 0 && (least <= 0 || us < least) ? us : least;
@@ -78,7 +77,8 @@ double rig_step_us(const json_t *record)
 static void of_mount(const json_t *mount, const char *name, double step,
 		     json_t *limits)
 {
-	double late = number(json_object_get(mount, "timer_error_us"), "mean");
+	double late = json_get_number(json_object_get(mount, "timer_error_us"),
+				      "mean");
 	char why[200];
 
 	if (step <= 0 || late <= ERROR_SHARE * step)
@@ -94,8 +94,9 @@ static void of_cell(const json_t *record, json_t *limits)
 {
 	const json_t *watch =
 		json_object_get(json_object_get(record, "host"), "watch");
-	double cpus = number(watch, "cpus"), s = number(watch, "seconds");
-	double used = s > 0 ? number(watch, "own_cpu_s") / s : 0;
+	double cpus = json_get_number(watch, "cpus"),
+	       s = json_get_number(watch, "seconds");
+	double used = s > 0 ? json_get_number(watch, "own_cpu_s") / s : 0;
 	char why[200];
 
 	if (s < LEAST_S || used <= BUSY_SHARE * cpus)

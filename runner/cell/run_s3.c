@@ -36,22 +36,20 @@ int run_init_s3(struct run *run, struct err *err)
 	struct run_s3 *s = &run->s3;
 	int code;
 
-	s->child.pidfd = -1;
 	if (!run->cell->s3)
 		return 0;
-	if (asprintf(&s->record, "%s/s3.json", run->r->scratch) < 0) {
-		s->record = NULL;
-		return -ENOMEM;
-	}
-	code = make_secret(s->store.secret, err);
+	code = run_init_server(run, &s->server, RUN_S3, run->r->scratch,
+			       "s3.json");
+	if (code == 0)
+		code = make_secret(s->store.secret, err);
 	if (code == 0)
 		code = network_open(&s->network, 1, NETWORK_LOOPBACK, NULL,
 				    &run->r->stop, err);
 	if (code < 0)
 		return code;
 	network_address(&s->network, 0, s->store.address);
-	return command_s3(&s->command, run->r, run->cell, &s->store, s->record,
-			  err);
+	return command_s3(&s->server.command, run->r, run->cell, &s->store,
+			  s->server.record, err);
 }
 
 int run_start_s3(struct run *run, struct err *err)
@@ -63,29 +61,17 @@ int run_start_s3(struct run *run, struct err *err)
 		return 0;
 	if (dataset_is_folder(cell->mounts[0].dataset))
 		code = warm_folder(run->mounts[0].folder, &run->r->stop, err);
-	return code < 0
-		       ? code
-		       : run_start_server(run, &run->s3.child, &run->s3.command,
-					  RUN_S3, START_TIMEOUT_NS, err);
+	return code < 0 ? code
+			: run_start_server(run, &run->s3.server,
+					   START_TIMEOUT_NS, err);
 }
 
 void run_end_s3(struct run *run)
 {
-	struct run_s3 *s = &run->s3;
-
-	if (!run->cell->s3)
-		return;
-	if (s->child.pid > 0)
-		child_end(&s->child, GRACE_NS);
-	/* none if it died: then the cell failed */
-	json_read(s->record, &s->stats, NULL);
-	unlink(s->record);
+	run_end_server(&run->s3.server, GRACE_NS);
 }
 
 void run_fini_s3(struct run *run)
 {
-	command_fini(&run->s3.command);
 	network_close(&run->s3.network);
-	free(run->s3.record);
-	json_decref(run->s3.stats);
 }

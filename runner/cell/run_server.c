@@ -28,23 +28,34 @@
 /* arbitrary: it only writes its record */
 #define GPUD_GRACE_NS (5 * NS_PER_S)
 
-int run_start_server(struct run *run, struct child *child,
-		     const struct command *command, enum run_program program,
-		     uint64_t timeout_ns, struct err *err)
+int run_init_server(struct run *run, struct run_server *s,
+		    enum run_program program, const char *dir, const char *name)
+{
+	s->program = program;
+	s->child.pidfd = -1;
+	run->servers[run->n_servers++] = s;
+	if (!dir)
+		return 0;
+	s->record = util_join(dir, name);
+	return s->record ? 0 : -ENOMEM;
+}
+
+int run_start_server(struct run *run, struct run_server *s, uint64_t timeout_ns,
+		     struct err *err)
 {
 	_cleanup_(child_ready_fini) struct child_ready ready = { .fd = -1 };
-	const char *name = run_program_name(program);
+	const char *name = run_program_name(s->program);
 	char *env[COMMAND_ARGS + 2];
 	int status = 0, code = child_ready_init(&ready, err);
 
 	env[0] = ready.env;
-	memcpy(env + 1, command->env, sizeof(command->env));
+	memcpy(env + 1, s->command.env, sizeof(s->command.env));
 	if (code == 0)
-		code = child_start(child, command->argv, env, run->log_fd,
+		code = child_start(&s->child, s->command.argv, env, run->log_fd,
 				   run->log_fd, err);
 	if (code < 0)
 		return code;
-	code = child_wait_ready(child, &run->r->stop, &ready, timeout_ns,
+	code = child_wait_ready(&s->child, &run->r->stop, &ready, timeout_ns,
 				&status);
 	if (code == -ECHILD)
 		return failure_blame(
@@ -53,6 +64,16 @@ int run_start_server(struct run *run, struct child *child,
 			status == EXIT_STATUS_NOT_NOW ? -ENODEV : -EIO, err);
 	return code < 0 ? err_set(err, code, "%s: %s", name, strerror(-code))
 			: 0;
+}
+
+void run_end_server(struct run_server *s, uint64_t grace_ns)
+{
+	if (s->child.pid > 0)
+		child_end(&s->child, grace_ns);
+	if (!s->record)
+		return;
+	json_read(s->record, &s->stats, NULL);
+	unlink(s->record);
 }
 
 /* --- mounts ----------------------------------------------------------- */
@@ -71,8 +92,7 @@ int run_start_mount(struct run *run, size_t i, struct err *err)
 	code = network_enter(&run->network, (uint32_t)i, err);
 	if (code < 0)
 		return code;
-	code = run_start_server(run, &m->child, &m->command, RUN_FS,
-				MOUNT_TIMEOUT_NS, err);
+	code = run_start_server(run, &m->server, MOUNT_TIMEOUT_NS, err);
 	return network_leave(&run->network, code < 0 ? &why : err) < 0 ? -EIO
 								       : code;
 }
@@ -164,7 +184,7 @@ void run_end_mounts(struct run *run)
 	for (size_t i = 0; run->mounted && i < run->cell->n_mounts; i++) {
 		struct run_mount *m = &run->mounts[i];
 
-		child_end(&m->child, GRACE_NS);
+		run_end_server(&m->server, GRACE_NS);
 		if (child_is_mounted(m->mnt))
 			detach(m->mnt);
 		rmdir(m->mnt);
@@ -196,7 +216,7 @@ void run_read_mount_stats(struct run *run)
 
 		/* without statistics the member, and metrics on it, are absent
 		 */
-		if (m->child.pid > 0)
+		if (m->server.child.pid > 0)
 			m->stats = read_stats(m);
 	}
 }
@@ -205,14 +225,15 @@ void run_read_mount_stats(struct run *run)
 
 int run_init_gpud(struct run *run, struct err *err)
 {
-	struct run_gpud *g = &run->gpud;
+	struct run_server *g = &run->gpud;
+	int code;
 
-	g->child.pidfd = -1;
 	if (!run->cell->gpud)
 		return 0;
-	if (asprintf(&g->record, "%s/gpud.json", run->r->scratch) < 0)
-		return -ENOMEM;
-	return command_gpud(&g->command, run->r, run->cell, g->record, err);
+	code = run_init_server(run, g, RUN_GPUD, run->r->scratch, "gpud.json");
+	return code < 0 ? code
+			: command_gpud(&g->command, run->r, run->cell,
+				       g->record, err);
 }
 
 int run_start_gpud(struct run *run, struct err *err)
@@ -228,26 +249,10 @@ int run_start_gpud(struct run *run, struct err *err)
 			       "%s: path too long for a socket; set TMPDIR to "
 			       "a shorter folder",
 			       socket);
-	return run_start_server(run, &run->gpud.child, &run->gpud.command,
-				RUN_GPUD, GPUD_TIMEOUT_NS, err);
+	return run_start_server(run, &run->gpud, GPUD_TIMEOUT_NS, err);
 }
 
 void run_end_gpud(struct run *run)
 {
-	struct run_gpud *g = &run->gpud;
-
-	if (!run->cell->gpud)
-		return;
-	if (g->child.pid > 0)
-		child_end(&g->child, GPUD_GRACE_NS);
-	/* none if it died: then the cell failed */
-	json_read(g->record, &g->status, NULL);
-	unlink(g->record);
-}
-
-void run_fini_gpud(struct run *run)
-{
-	command_fini(&run->gpud.command);
-	free(run->gpud.record);
-	json_decref(run->gpud.status);
+	run_end_server(&run->gpud, GPUD_GRACE_NS);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "runner/page/run_html.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

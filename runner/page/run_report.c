@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "runner/page/run_report.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/tick.h"
 #include "common/replace.h"
 #include "common/util.h"
@@ -373,9 +373,8 @@ static void load(const struct result *res, FILE *f)
 	if (!share || !n)
 		return;
 	json_array_foreach (res->records, i, r) {
-		share[i] = 100 * json_number_value(json_object_get(
-					 json_object_get(r, "host"),
-					 "other_cpu_share"));
+		share[i] = 100 * json_get_number(json_object_get(r, "host"),
+						 "other_cpu_share");
 		again += json_integer_value(json_object_get(
 				 json_object_get(r, "cell"), "attempts")) > 1;
 	}
@@ -464,18 +463,12 @@ static void report_html(const struct result *res, const struct verdicts *v,
 int report_write(const struct result *res, const struct verdicts *v,
 		 struct err *err)
 {
-	_cleanup_free_ char *path = NULL;
 	struct replace file;
 	FILE *f;
-	int code;
+	int code = replace_open(&file, res->r->out, "report.html", &f, err);
 
-	if (asprintf(&path, "%s/report.html", res->r->out) < 0)
-		return -ENOMEM;
-	code = replace_begin_stream(&file, path, &f);
 	if (code < 0)
-		return err_set(err, code, "%s: %s", path, strerror(-code));
+		return code;
 	report_html(res, v, f);
-	code = replace_end_stream(&file, f);
-	return code < 0 ? err_set(err, code, "%s: %s", path, strerror(-code))
-			: 0;
+	return replace_close(&file, f, 0, err);
 }

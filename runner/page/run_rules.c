@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "runner/page/run_rules.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "common/json.h"

@@ -48,7 +48,7 @@ static void add_limits(json_t *all, const json_t *record)
 
 	json_array_foreach (json_object_get(cell, "rig"), i, one)
 		count(find(all, "rig", json_get_text(one, "limit")), cell,
-		      json_number_value(json_object_get(one, "factor")),
+		      json_get_number(one, "factor"),
 		      json_get_text(one, "why"));
 }
 
@@ -105,8 +105,7 @@ static void add_notes(json_t *all, const json_t *cell, const json_t *job)
 	json_array_foreach (json_object_get(data, "notes"), i, one)
 		if (json_is_string(json_object_get(one, "shown")))
 			count(find(all, "data", json_get_text(one, "what")),
-			      cell,
-			      json_number_value(json_object_get(one, "n")),
+			      cell, json_get_number(one, "n"),
 			      json_get_text(one, "shown"));
 }
 

@@ -6,9 +6,7 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
-#include "common/util.h"
 #include "runner/spec/run_expect.h"
 #include "runner/result/run_result.h"
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "common/json.h"
 #include "common/util.h"
 
 static const char *text(const json_t *j, const char *key)
@@ -32,8 +33,7 @@ int origins_add(json_t *origins, const json_t *record)
 	const json_t *cell = json_object_get(record, "cell");
 	const json_t *host = json_object_get(record, "host");
 	_cleanup_free_ char *machine = NULL;
-	double memory =
-		json_number_value(json_object_get(host, "memory_bytes"));
+	double memory = json_get_number(host, "memory_bytes");
 	int r = count(origins, "gpemu", text(cell, "gpemu"));
 
 	if (asprintf(&machine, "%s, %s, %d CPUs, %.1f GiB", text(host, "name"),

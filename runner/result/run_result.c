@@ -137,10 +137,8 @@ static void add_job_parts(struct result_parts *parts, const json_t *record)
 		const json_t *e = json_array_get(epochs, i);
 
 		for (size_t k = 0; k < RESULT_PARTS; k++)
-			parts->seconds[k] +=
-				json_number_value(json_object_get(e, keys[k]));
-		parts->total +=
-			json_number_value(json_object_get(e, "seconds"));
+			parts->seconds[k] += json_get_number(e, keys[k]);
+		parts->total += json_get_number(e, "seconds");
 		parts->n++;
 	}
 }
@@ -344,8 +342,8 @@ static double wall_seconds(const struct result *res)
 	size_t i;
 
 	json_array_foreach (res->records, i, record)
-		sum += json_number_value(json_object_get(
-			json_object_get(record, "cell"), "wall_seconds"));
+		sum += json_get_number(json_object_get(record, "cell"),
+				       "wall_seconds");
 	return sum;
 }
 

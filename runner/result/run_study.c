@@ -97,7 +97,7 @@ static int take_members(struct study *s, struct err *err)
 		return code;
 	w->repetitions = (uint64_t)MAX(repetitions, 1);
 	w->seed = (uint64_t)seed;
-	w->time_scale = json_number_value(json_object_get(s->j, "time_scale"));
+	w->time_scale = json_get_number(s->j, "time_scale");
 	w->profiles = json_incref(profiles);
 	w->files = json_incref(files);
 	w->defaults = json_incref(defaults);

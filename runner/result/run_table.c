@@ -172,6 +172,12 @@ static const char *text_of(const json_t *record, const char *path)
 	return s ? s : "?";
 }
 
+/* A program of `exec`: its record has not the configuration of gpemu-train. */
+static bool is_program(const json_t *job)
+{
+	return !json_object_get(job, "config");
+}
+
 /* The real part of the data, and of the servers of a cell. */
 static void provenance_real(const struct result *res, const json_t *job,
 			    FILE *f)
@@ -181,17 +187,20 @@ static void provenance_real(const struct result *res, const json_t *job,
 	bool decodes = plugin_is(text_of(job, "config.prep"), "decode");
 	json_t *pin = json_object_get(job, "pin");
 	bool pinned = !json_is_false(json_object_get(pin, "on"));
+	const char *from = mounted ? "mount"
+			   : store ? "object store"
+				   : "folder";
+	const char *cache = mounted ? ", cache decisions" : "";
 
-	if (plugin_is(text_of(job, "config.loader"), "null"))
+	if (is_program(job))
+		fprintf(f, "REAL      the program and the bytes of the %s%s",
+			from, cache);
+	else if (plugin_is(text_of(job, "config.loader"), "null"))
 		fputs("REAL      no data: batches are synthetic", f);
 	else
 		fprintf(f, "REAL      bytes read from the %s and copied%s%s%s",
-			mounted ? "mount"
-			: store ? "object store"
-				: "folder",
-			pinned ? " into pinned buffers" : ", not pinned",
-			decodes ? ", images decoded" : "",
-			mounted ? ", cache decisions" : "");
+			from, pinned ? " into pinned buffers" : ", not pinned",
+			decodes ? ", images decoded" : "", cache);
 	if (res->r->w->base.gpud)
 		fputs("; gpemu-gpud,\n          its clients and scheduler", f);
 	if (res->r->w->base.prepd)
@@ -206,9 +215,28 @@ static void provenance_real(const struct result *res, const json_t *job,
 		fprintf(f, "          %s\n", text_of(pin, "notice"));
 }
 
+static void provenance_emulated(const struct result *res, const json_t *job,
+				FILE *f)
+{
+	bool device = res->r->mounted || res->r->w->base.s3;
+	bool gpu = !is_program(job) || json_object_get(job, "gpu");
+	double scale = res->r->w->time_scale;
+
+	if (device || gpu)
+		fprintf(f, "EMULATED  %s%s%s; the records name the profiles\n",
+			device ? "the storage device" : "",
+			device && gpu ? ", " : "",
+			gpu ? "the GPU and its link" : "");
+	if (scale != 1)
+		fprintf(f,
+			"          an emulated second took %.15g s; seconds "
+			"are "
+			"emulated, so real work counts %.3g times\n",
+			scale, 1 / scale);
+}
+
 void result_provenance(const struct result *res, FILE *f)
 {
-	const struct workload *w = res->r->w;
 	const json_t *rec = res->first;
 	json_t *jobs = json_object_get(rec, "jobs");
 	const json_t *job =
@@ -224,16 +252,7 @@ void result_provenance(const struct result *res, FILE *f)
 		return;
 	}
 	provenance_real(res, job, f);
-	fprintf(f,
-		"EMULATED  %sthe GPU and its link; the records name the "
-		"profiles\n",
-		res->r->mounted || w->base.s3 ? "the storage device, " : "");
-	if (w->time_scale != 1)
-		fprintf(f,
-			"          an emulated second took %.15g s; seconds "
-			"are "
-			"emulated, so real work counts %.3g times\n",
-			w->time_scale, 1 / w->time_scale);
+	provenance_emulated(res, job, f);
 	origins_print(res->origins, f);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Verdicts and published values as text and JSON. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

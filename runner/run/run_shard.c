@@ -2,7 +2,6 @@
 #include "runner/run/run_shard.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -2,7 +2,6 @@
 #include "runner/spec/run_metric.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -383,6 +383,7 @@ static inline void cell_unwritable(json_t *fs)
 {
 	json_object_del(fs, "writable");
 	json_object_del(fs, "writable_scale");
+	json_object_del(fs, "capacity");
 }
 
 /* Does it run a user's program instead of gpemu-train? */

@@ -94,6 +94,8 @@ static const struct {
 				"The body is larger than is allowed." },
 	[FAILURE_TOO_SMALL] = { "EntityTooSmall", 400,
 				"A part but the last has less than 5 MiB." },
+	[FAILURE_FULL] = { "XMinioStorageFull", 507,
+			   "The store is full: delete some objects." },
 	[FAILURE_NO_ANSWER] = { "NoAnswer", 0, "" },
 };
 
@@ -120,6 +122,8 @@ enum failure failure_of(int error)
 	case EPERM: return FAILURE_ACCESS_DENIED;
 	case ENOENT: return FAILURE_NO_SUCH_KEY;
 	case EBUSY: return FAILURE_SLOW_DOWN;
+	case ENOSPC:
+	case EDQUOT: return FAILURE_FULL;
 	case EAGAIN:
 	case EMFILE:
 	case ENFILE:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The errors of S3. Source: Amazon S3 API reference, "Error responses". */
+/* The errors of S3. Source: Amazon S3 API reference, "Error responses"; that of
+ * a full store, which S3 never is, MinIO, cmd/api-errors.go. */
 #ifndef GPEMU_S3_PROTO_FAILURE_H
 #define GPEMU_S3_PROTO_FAILURE_H
 
@@ -44,6 +45,7 @@ enum failure {
 	FAILURE_NO_SUCH_UPLOAD,
 	FAILURE_TOO_LARGE,
 	FAILURE_TOO_SMALL,
+	FAILURE_FULL,
 	FAILURE_NO_ANSWER, /* the connection breaks */
 	FAILURE_N,
 };

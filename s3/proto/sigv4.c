@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "common/percent.h"
 #include "common/util.h"
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
@@ -151,9 +152,10 @@ static void add(crypto_hash_sha256_state *h, const char *s)
 	crypto_hash_sha256_update(h, (const unsigned char *)s, strlen(s));
 }
 
-static void add_encoded(crypto_hash_sha256_state *h, const char *s, int slashes)
+static void add_encoded(crypto_hash_sha256_state *h, const char *s,
+			bool slashes)
 {
-	_cleanup_free_ char *text = target_encoded(s, slashes);
+	_cleanup_free_ char *text = percent_encoded(s, slashes);
 
 	add(h, text ? text : "\n"); /* no memory: it matches nothing */
 }
@@ -167,8 +169,8 @@ static int compare_args(const void *a, const void *b)
 
 static char *arg_text(const struct target_arg *a)
 {
-	_cleanup_free_ char *name = target_encoded(a->name, true);
-	_cleanup_free_ char *value = target_encoded(a->value, true);
+	_cleanup_free_ char *name = percent_encoded(a->name, true);
+	_cleanup_free_ char *value = percent_encoded(a->value, true);
 	char *text;
 
 	return name && value && asprintf(&text, "%s=%s", name, value) >= 0

@@ -1,46 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "s3/proto/target.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/percent.h"
+#include "common/util.h"
+
 /* arbitrary: a request of S3 has a dozen */
 enum { MOST_ARGS = 64 };
-
-static int digit(char c)
-{
-	if (!isxdigit((unsigned char)c))
-		return -1;
-	return c <= '9' ? c - '0' : (c | 32) - 'a' + 10;
-}
 
 /* In an argument a plus is a space. NULL: broken, or no memory. */
 static char *decode(const char *s, size_t n, bool plus)
 {
-	char *ret = malloc(n + 1), *out = ret;
+	_cleanup_free_ char *copy = strndup(s, n);
 
-	for (size_t i = 0; ret && i < n; i++) {
-		int high, low;
-
-		if (s[i] != '%') {
-			*out++ = plus && s[i] == '+' ? ' ' : s[i];
-			continue;
-		}
-		high = i + 2 < n ? digit(s[i + 1]) : -1;
-		low = i + 2 < n ? digit(s[i + 2]) : -1;
-		if (high < 0 || low < 0 || !(high | low)) {
-			free(ret);
-			return NULL;
-		}
-		*out++ = (char)(high << 4 | low);
-		i += 2;
-	}
-	if (ret)
-		*out = 0;
-	return ret;
+	return copy && percent_decode(copy, plus) ? TAKE_PTR(copy) : NULL;
 }
 
 static int add_arg(struct target *t, const char *s, size_t n)
@@ -100,26 +77,4 @@ const char *target_arg(const struct target *t, const char *name)
 		if (!strcmp(t->args[i].name, name))
 			return t->args[i].value;
 	return NULL;
-}
-
-void target_encode(const char *s, int slashes, FILE *f)
-{
-	for (; *s; s++)
-		if (isalnum((unsigned char)*s) || strchr("-._~", *s) ||
-		    (*s == '/' && !slashes))
-			fputc(*s, f);
-		else
-			fprintf(f, "%%%02X", (unsigned char)*s);
-}
-
-char *target_encoded(const char *s, int slashes)
-{
-	char *text = NULL;
-	size_t n;
-	FILE *f = open_memstream(&text, &n);
-
-	if (!f)
-		return NULL;
-	target_encode(s, slashes, f);
-	return fclose(f) == 0 ? text : NULL;
 }

@@ -3,7 +3,7 @@
 #ifndef GPEMU_S3_PROTO_TARGET_H
 #define GPEMU_S3_PROTO_TARGET_H
 
-#include <stdio.h>
+#include <stddef.h>
 
 struct target_arg {
 	char *name, *value; /* decoded; the value of "?location" is "" */
@@ -22,13 +22,5 @@ void target_fini(struct target *t);
 
 /* The value of the first argument of this name, or NULL. */
 const char *target_arg(const struct target *t, const char *name);
-
-/*
- * Percent-encode all but the unreserved characters of RFC 3986, and slashes
- * if `slashes`. Source: AWS, "Create a signed AWS API request", UriEncode.
- */
-void target_encode(const char *s, int slashes, FILE *f);
-/* The same, malloc'ed; NULL: no memory. */
-char *target_encoded(const char *s, int slashes);
 
 #endif

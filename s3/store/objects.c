@@ -250,6 +250,11 @@ int objects_new(const char *dir, const struct names *names,
 	return 0;
 }
 
+int objects_limit(struct objects *o, uint64_t bytes, struct err *err)
+{
+	return upper_limit(o->upper, bytes, 1, err);
+}
+
 void objects_free(struct objects *o)
 {
 	if (!o)
@@ -317,16 +322,32 @@ static struct number name_of(const struct staged *s)
 	return n;
 }
 
-int objects_stage(struct objects *o, struct staged *ret)
+/* Of the store's limit, if it has one. */
+static uint64_t blocks_of(const struct objects *o, uint64_t bytes)
 {
+	return o->upper->space.capacity
+		       ? upper_space_blocks(&o->upper->space, bytes)
+		       : 0;
+}
+
+int objects_stage(struct objects *o, uint64_t bytes, struct staged *ret)
+{
+	uint64_t blocks = blocks_of(o, bytes);
+	int r = blocks ? upper_space_take(&o->upper->space, blocks) : 0;
+
+	if (r < 0)
+		return r;
+	ret->blocks = blocks;
 	ret->number = __atomic_add_fetch(&o->n_made, 1, __ATOMIC_RELAXED);
 	ret->fd = openat(o->uploads, name_of(ret).text,
 			 O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 			 0666);
 	if (ret->fd >= 0)
 		return 0;
+	r = -errno;
 	ret->number = 0;
-	return -errno;
+	objects_drop(o, ret);
+	return r;
 }
 
 int objects_reopen(struct objects *o, struct staged *s)
@@ -342,6 +363,8 @@ void objects_drop(struct objects *o, struct staged *s)
 		close(s->fd);
 	if (s->number)
 		unlinkat(o->uploads, name_of(s).text, 0);
+	if (s->blocks)
+		upper_space_move(&o->upper->space, 0, s->blocks);
 	*s = (struct staged){ .fd = -1 };
 }
 
@@ -454,8 +477,12 @@ int objects_commit(struct objects *o, struct staged *s, struct stored *what,
 		r = index_reserve(&o->index);
 	if (r == 0)
 		r = settle(o, s, what, now);
-	if (r == 0)
+	if (r == 0) {
+		upper_space_move(&o->upper->space, blocks_of(o, what->bytes),
+				 s->blocks +
+					 (now ? blocks_of(o, now->bytes) : 0));
 		index_add(&o->index, what);
+	}
 	pthread_mutex_unlock(&o->lock);
 	if (r == 0) {
 		close(s->fd);
@@ -498,6 +525,7 @@ int objects_remove(struct objects *o, const char *key, objects_may *may,
 	r = remove_file(o, w);
 	if (r < 0 && r != -ENOENT)
 		return r;
+	upper_space_move(&o->upper->space, 0, blocks_of(o, w->bytes));
 	remove_folders(o, w->path);
 	index_remove(&o->index, key);
 	return 0;

@@ -29,6 +29,8 @@ struct objects;
  * of the dataset are hidden by it. -errno with a text. */
 int objects_new(const char *dir, const struct names *names,
 		struct objects **ret, struct err *err);
+/* Before all others: the store holds so many bytes, as upper_limit. */
+int objects_limit(struct objects *o, uint64_t bytes, struct err *err);
 /* NULL is allowed. */
 void objects_free(struct objects *o);
 
@@ -42,9 +44,11 @@ bool objects_list(struct objects *o, const struct names_query *q,
 struct staged {
 	int fd;		 /* -1: it was closed */
 	uint64_t number; /* its name; 0: there is none */
+	uint64_t blocks; /* of the store's limit */
 };
 
-int objects_stage(struct objects *o, struct staged *ret);
+/* One of so many bytes. -ENOSPC: the store is full. */
+int objects_stage(struct objects *o, uint64_t bytes, struct staged *ret);
 /* Remove it, if it is there, and close it. */
 void objects_drop(struct objects *o, struct staged *s);
 /* Open again what was closed. */

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "common/util.h"
 

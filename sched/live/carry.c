@@ -265,7 +265,6 @@ static int start(struct live *l, const struct group_seat *seat, struct err *err)
 	}
 	if (r)
 		return not_started(l, which, r, err);
-	l->n_processes++;
 	if (s.run == 1)
 		job->start_ns = l->now_ns;
 	job->since_ns = l->now_ns;

@@ -2,7 +2,6 @@
 #include "sched/live/held.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "common/util.h"
 #include "sched/live/group.h"

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "common/json.h"
 #include "common/log.h"
 #include "common/system/control.h"
 #include "common/util.h"

@@ -85,7 +85,7 @@ struct live {
 	bool clock_runs;   /* and the clock on disk says so */
 	bool resumed, closing;
 	uint32_t last_group;
-	uint64_t n_decisions, n_events, n_failed, n_processes, n_leases;
+	uint64_t n_decisions, n_events, n_failed, n_leases;
 	uint64_t n_storage; /* changes of the caches and bandwidths of jobs
 			     * that run */
 	struct hist decisions;

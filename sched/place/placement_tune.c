@@ -10,7 +10,6 @@
  *	3 else a node by GPUs alone, where jobs that have more than their share
  *	  go back to it, those with the most CPUs first, until there is room
  */
-#include <errno.h>
 #include <string.h>
 
 #include "common/util.h"

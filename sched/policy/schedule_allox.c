@@ -23,7 +23,6 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "common/conf/conf.h"
 #include "common/util.h"

@@ -9,7 +9,6 @@
  * leaves open how a machine is chosen).
  */
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "common/conf/conf.h"

@@ -15,9 +15,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "common/units.h"
 #include "common/util.h"
 #include "sched/trace/spans.h"
 

@@ -20,7 +20,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/units.h"
 #include "common/util.h"

@@ -8,8 +8,6 @@
  * are `state`, since a job that failed had its GPUs all the same, nor
  * `node_num`, since where a job runs is what is asked.
  */
-#include "common/units.h"
-#include "common/util.h"
 #include "sched/trace/spans.h"
 
 enum {

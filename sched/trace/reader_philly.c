@@ -19,8 +19,6 @@
 #include <string.h>
 
 #include "common/json.h"
-#include "common/units.h"
-#include "common/util.h"
 #include "sched/trace/spans.h"
 
 /* -EINVAL with the number and the name of the job: JSON has no lines here. */

@@ -18,7 +18,6 @@ struct sweep {
 	uint64_t start, end;  /* indices of the elements in the window */
 	struct element *ring; /* by index modulo `capacity` */
 	uint64_t capacity;    /* 0, or a power of two */
-	bool making;
 };
 
 /* arbitrary: the window grows as needed */
@@ -70,14 +69,6 @@ int sweep_next(struct sweep *s, struct sweep_reader *r, void **ret)
 	return 0;
 }
 
-bool sweep_begin(struct sweep *s)
-{
-	bool mine = !s->making;
-
-	s->making |= mine;
-	return mine;
-}
-
 /* Room for one more element. */
 static int reserve(struct sweep *s)
 {
@@ -101,7 +92,6 @@ int sweep_extend(struct sweep *s, void *element, uint64_t bytes)
 {
 	uint64_t counts = MAX(bytes, 1);
 
-	s->making = false;
 	if (counts > s->limit)
 		return -EFBIG;
 	while (s->bytes > s->limit - counts)

@@ -24,7 +24,6 @@
 #ifndef GPEMU_SERVICE_DECIDE_SWEEP_H
 #define GPEMU_SERVICE_DECIDE_SWEEP_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,17 +46,14 @@ struct sweep_reader {
 
 /*
  * The next element for a reader. -EAGAIN: there is none now: the reader makes
- * one if sweep_begin says so, else it waits until another has.
+ * one, for sweep_extend.
  */
 int sweep_next(struct sweep *s, struct sweep_reader *r, void **ret);
 
-/* Is the caller the one to make the next element? It then calls sweep_extend.
- */
-bool sweep_begin(struct sweep *s);
 /*
  * The next element. An element counts as one byte at least, so that the number
  * of elements is bounded, too. -EFBIG: larger than the window; -ENOMEM: the
- * element is not taken, and another reader may make it.
+ * element is not taken.
  */
 int sweep_extend(struct sweep *s, void *element, uint64_t bytes);
 

@@ -106,10 +106,8 @@ int shared_add(struct shared *w, const struct task_batch *b)
 	copy->d.place = NULL;
 	copy->position = sweep_made(w->sweep);
 	copy->parcel = parcel_new(bytes);
-	/* all readers are on this thread: nobody else makes one now */
-	r = copy->parcel && sweep_begin(w->sweep)
-		    ? sweep_extend(w->sweep, copy, sizeof(*copy) + bytes)
-		    : -ENOMEM;
+	r = copy->parcel ? sweep_extend(w->sweep, copy, sizeof(*copy) + bytes)
+			 : -ENOMEM;
 	if (r < 0) {
 		drop(copy, NULL);
 		return r;

@@ -9,7 +9,6 @@
 #include "common/rng.h"
 #include "common/util.h"
 #include "loader/options/train_job.h"
-#include "loader/options/train_node.h"
 #include "loader/options/train_resolve.h"
 #include "loader/options/train_table.h"
 
@@ -86,34 +85,11 @@ static int resolve(struct stages *s, struct err *err)
 	return r;
 }
 
-static int open_schedule(struct stages *s, struct err *err)
-{
-	const struct train_options *o = &s->options;
-	const struct dataset *d = &s->data;
-	struct schedule_config c = {
-		.order = s->choice.order,
-		.in = { .seed = o->common.seed,
-			.n = d->n,
-			.size = d->size,
-			.label = d->label,
-			.n_labels = d->n_classes,
-			.batch = (uint32_t)train_step_samples(o),
-			.world = (uint32_t)o->world_size,
-			.options = s->choice.order_choice.options },
-		.data = d,
-		.rank = o->rank,
-		.world = o->world_size,
-		.drop_last = o->drop_last,
-	};
-
-	c.in.group = dataset_together(d, &c.in.n_groups);
-	return schedule_open(&c, &s->schedule, err);
-}
-
 int stages_open(struct stages *s, const char *definition,
 		const struct stages_options *own, struct err *err)
 {
 	struct train_options *o = &s->options;
+	struct schedule_config c;
 	int r;
 
 	*s = (struct stages){ .data.dirfd = -1 };
@@ -136,7 +112,10 @@ int stages_open(struct stages *s, const char *definition,
 	if (s->choice.order->by_group && !s->data.group &&
 	    !s->data.n_containers)
 		r = mount_groups(&s->mount, o->data, &s->data, err);
-	return r < 0 ? r : open_schedule(s, err);
+	if (r < 0)
+		return r;
+	c = train_data_schedule(o, &s->choice, &s->data);
+	return schedule_open(&c, &s->schedule, err);
 }
 
 void stages_close(struct stages *s)
@@ -171,22 +150,9 @@ void stages_own_order(struct stages *s, uint64_t epoch, uint64_t worker,
 
 struct pipeline_config stages_pipeline(struct stages *s, struct tick *tick)
 {
-	const struct train_options *o = &s->options;
+	struct pipeline_config c = train_data_pipeline(
+		&s->options, &s->choice, &s->prep, &s->mount, &s->data);
 
-	return (struct pipeline_config){
-		.data = &s->data,
-		.engine = s->choice.engine,
-		.engine_options = s->choice.loader_choice.options,
-		.prep = s->choice.prep,
-		.tick = tick,
-		.seed = o->common.seed,
-		.workers = (uint32_t)o->workers,
-		.queue_depth = (uint32_t)o->queue_depth,
-		.batch = (uint32_t)train_pipeline_batch(o, &s->choice),
-		.superbatch = 1,
-		.prefetch = (uint32_t)o->prefetch,
-		.prep_config = &s->prep.config,
-		.mount_dev = s->mount.dir ? &s->mount.dev : NULL,
-		.cores = s->prep.cores,
-	};
+	c.tick = tick;
+	return c;
 }

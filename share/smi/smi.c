@@ -130,8 +130,8 @@ static void list_gpus(const json_t *facts, FILE *f)
 				   json_object_get(gpu, "uuid"));
 
 		fprintf(f, "GPU %.0f: %s (UUID: %s)\n",
-			json_number_value(json_object_get(gpu, "index")),
-			name ? name : "?", uuid ? uuid : "?");
+			json_get_number(gpu, "index"), name ? name : "?",
+			uuid ? uuid : "?");
 	}
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/log.h"
 #include "common/tick.h"
 #include "common/units.h"
@@ -109,8 +110,7 @@ static void put_gpus(FILE *f, const char *kinds, const json_t *facts)
 	size_t i;
 
 	json_array_foreach (facts, i, gpu) {
-		fprintf(f, "%5.0f",
-			json_number_value(json_object_get(gpu, "index")));
+		fprintf(f, "%5.0f", json_get_number(gpu, "index"));
 		put_columns(f, gpu_columns, kinds, gpu);
 		fputs(" \n", f);
 	}
@@ -123,7 +123,7 @@ static void put_processes(FILE *f, const char *kinds, const json_t *facts)
 	size_t i, k;
 
 	json_array_foreach (facts, i, gpu) {
-		double index = json_number_value(json_object_get(gpu, "index"));
+		double index = json_get_number(gpu, "index");
 
 		all = json_object_get(gpu, "processes");
 		json_array_foreach (all, k, p) {
@@ -131,7 +131,7 @@ static void put_processes(FILE *f, const char *kinds, const json_t *facts)
 				json_string_value(json_object_get(p, "name"));
 
 			fprintf(f, "%5.0f%11.0f     C", index,
-				json_number_value(json_object_get(p, "pid")));
+				json_get_number(p, "pid"));
 			put_columns(f, process_columns, kinds, p);
 			fprintf(f, "    %-15.15s\n", name ? name : "-");
 		}

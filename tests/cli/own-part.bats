@@ -18,7 +18,9 @@ setup() {
 }
 
 teardown() {
-	! mountpoint -q "$BATS_FILE_TMPDIR/view" || fusermount3 -u "$BATS_FILE_TMPDIR/view"
+	for at in view m; do
+		! mountpoint -q "$BATS_FILE_TMPDIR/$at" || fusermount3 -u "$BATS_FILE_TMPDIR/$at"
+	done
 }
 
 # json FILE EXPRESSION: of the record s
@@ -80,6 +82,13 @@ print(eval(sys.argv[2], {"s": json.load(open(sys.argv[1]))}))' "$@"
 	mv away.so mine/mine.so
 	run -0 gpemu-fs data m -o remount,storage=nvme,cache_policy=./mine/mine.so
 	[ "$(json m/.gpemu/stats '(s["storage"], s["policy"])')" = "('nvme', 'mine')" ]
+	fusermount3 -u m
+	# and of tiers
+	gpemu-fs data m -s ideal --tier nvme:./mine/mine.so:50%
+	grep -F 'nvme:./mine/mine.so:50%' m/.gpemu/config
+	run -0 gpemu-fs data m -o remount,storage=hdd
+	[ -z "$output" ]
+	[ "$(json m/.gpemu/stats 's["storage"]')" = hdd ]
 	fusermount3 -u m
 }
 

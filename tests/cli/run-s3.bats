@@ -49,7 +49,7 @@ nothing_left()
 	echo "$output" "$stderr"
 	[ "$status" -eq 0 ]
 	[[ $output == *"6 of 6 checks passed"* ]]
-	[[ $output == *"bytes read from the object store"*"; gpemu-s3,"* ]]
+	[[ $output == *"REAL      the program and the bytes of the object store; gpemu-s3,"*"EMULATED  the storage device; the records"* ]]
 	python3 - <<-'END'
 		import glob, json, os
 		total = sum(os.path.getsize(os.path.join(t, n)) for t, _, ns in os.walk("data") for n in ns)
@@ -113,8 +113,9 @@ nothing_left()
 		  - {that: retries > 3, kind: self, where: {store: throttles}}
 		  - {that: "most_in_flight[async] > 4 * most_in_flight[sync]", kind: self}
 	END
-	# the store of the cell, whatever the user's own is
+	# the store of the cell, whatever the user's own is, past a proxy
 	export AWS_ENDPOINT_URL_S3=http://127.0.0.1:1
+	export http_proxy=http://127.0.0.1:1 all_proxy=http://127.0.0.1:1 no_proxy=example.com
 	run --separate-stderr "$bin/gpemu-run" w.yaml
 	echo "$output" "$stderr"
 	[ "$status" -eq 0 ]

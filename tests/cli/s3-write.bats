@@ -75,6 +75,39 @@ boto3_python()
 	[[ $output == *'--writable '*'none: No such file'* ]]
 }
 
+@test "s3 write: a full store" {
+	head -c 900000 /dev/urandom >"$TMP/part"
+	# the dataset has 759 of 1,024 blocks, the part 220
+	write --anonymous --capacity 4M
+	[ "$(code -T "$TMP/part" "$URL/data/one")" = '200 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/two")" = '507 XMinioStorageFull' ]
+	[ "$(code -T "$TMP/part" "$URL/data/one")" = '507 XMinioStorageFull' ]
+	curl -s "$URL/data/one" | cmp - "$TMP/part"
+	[ "$(code -H 'x-amz-copy-source: /data/one' -X PUT "$URL/data/copy")" = '507 XMinioStorageFull' ]
+	[ -z "$(find "$TMP/up/.gpemu" -type f)" ]
+	[ "$(code -X DELETE "$URL/data/one")" = '204 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/two")" = '200 ' ]
+	# smaller than the one before it, which is there until then
+	[ "$(code -T "$SRC/a/b/x" "$URL/data/two")" = '200 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/three")" = '200 ' ]
+	# in parts
+	[ "$(code -X DELETE "$URL/data/three")" = '204 ' ]
+	id=$(curl -s -X POST "$URL/data/parts?uploads" | grep -o '<UploadId>[^<]*' | cut -c11-)
+	[ "$(code -T "$TMP/part" "$URL/data/parts?uploadId=$id&partNumber=1")" = '200 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/parts?uploadId=$id&partNumber=2")" = '507 XMinioStorageFull' ]
+	etag=$(md5sum <"$TMP/part" | cut -c-32)
+	[ "$(code -X POST "$URL/data/parts?uploadId=$id" -d "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>$etag</ETag></Part></CompleteMultipartUpload>")" = '200 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/three")" = '507 XMinioStorageFull' ]
+	kill "$SERVER"
+	wait "$SERVER"
+	write --anonymous --capacity 4M
+	[ "$(code -T "$TMP/part" "$URL/data/three")" = '507 XMinioStorageFull' ]
+	[ "$(code -X DELETE "$URL/data/parts")" = '204 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/three")" = '200 ' ]
+	run -2 "$BUILD/gpemu-s3" --anonymous --listen 127.0.0.1:1 --capacity 4M "$SRC"
+	[[ $output == *'--capacity: nothing can be put; give --writable'* ]]
+}
+
 @test "s3 write: a body that is cut, too long, or not what it says" {
 	write --anonymous --header-timeout 2s
 	python3 - "$PORT" <<-'END'
@@ -82,7 +115,7 @@ boto3_python()
 		def say(head, body):
 		    s = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 10)
 		    s.settimeout(10)
-		    s.sendall(b'PUT /data/bad HTTP/1.1\r\nHost: x\r\n' + head + b'\r\n' + body)
+		    s.sendall(b'PUT /data/bad HTTP/1.1\r\nHost: localhost\r\n' + head + b'\r\n' + body)
 		    if body == b'short':
 		        s.close() # and no answer
 		    return s.recv(4096) if body != b'short' else b''
@@ -134,7 +167,7 @@ boto3_python()
 	python3 - "$PORT" <<-'END' &
 		import socket, sys, time
 		s = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 10)
-		s.sendall(b'PUT /data/slow HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n')
+		s.sendall(b'PUT /data/slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n')
 		began = time.time()
 		try:
 		    while time.time() < began + 20:
@@ -151,7 +184,7 @@ boto3_python()
 	python3 - "$PORT" "$SERVER" <<-'END'
 		import os, signal, socket, sys, time
 		s = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 10)
-		s.sendall(b'PUT /data/half HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n')
+		s.sendall(b'PUT /data/half HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000000\r\n\r\n')
 		s.sendall(b'x' * 1000000)
 		time.sleep(.3)
 		os.kill(int(sys.argv[2]), signal.SIGKILL)
@@ -289,9 +322,53 @@ boto3_python()
 	curl -s -Z --parallel-immediate --parallel-max 60 -K "$TMP/urls" || true
 	[ "$(stat_of 's["s3"]["throttled"]["read"] > 0')" = True ]
 	[ "$(stat_of 's["s3"]["errors"]["SlowDown"] == s["s3"]["throttled"]["read"] + 1')" = True ]
+	# one of 5 GiB, of which no byte comes
+	python3 - "$PORT" <<-'END'
+		import socket, sys
+		s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))
+		s.sendall(b'PUT /data/busy HTTP/1.1\r\nHost: localhost\r\n'
+		          b'Content-Length: 5368709120\r\nExpect: 100-continue\r\n\r\n')
+		s.recv(100)
+	END
 	kill "$SERVER"
 	wait "$SERVER"
 	grep -q w/big "$TMP/trace"
+	grep -q '^[^,]*,write,[0-9]*,,0,5368709120,.*,EBUSY,,busy$' "$TMP/trace"
+}
+
+@test "s3 write: a connection holds one descriptor beside its own" {
+	local before copies most=0 n
+
+	cat >"$TMP/store.yaml" <<-'END'
+		name: store
+		source: test
+		open: {source: t, verified: true}
+		lookup: {source: t, verified: true}
+		readdir: {source: t, verified: true}
+		read: {source: t, verified: true}
+		write: {source: t, verified: true, latency: {kind: const, value: 2s}}
+	END
+	write --anonymous --storage "$TMP/store.yaml"
+	[ "$(code -T "$SRC/a.txt" "$URL/data/from")" = '200 ' ]
+	before=$(find "/proc/$SERVER/fd" -type l | wc -l)
+	for i in {1..60}; do
+		echo "url = \"$URL/data/copy$i\""
+		echo 'request = PUT'
+		echo 'header = "x-amz-copy-source: /data/from"'
+		echo 'output = "/dev/null"'
+		echo next
+	done | sed '$d' >"$TMP/urls"
+	curl -s -Z --parallel-immediate --parallel-max 60 -K "$TMP/urls" &
+	copies=$!
+	while kill -0 $copies 2>/dev/null; do
+		n=$(find "/proc/$SERVER/fd" -type l | wc -l)
+		most=$((n > most ? n : most))
+	done
+	wait $copies
+	echo "$before $most"
+	[ $((most - before)) -ge 100 ]
+	[ $((most - before)) -le 128 ] # and one for each thread at work
+	[ "$(curl -s "$URL/data/copy60")" = hello ]
 }
 
 @test "s3: a bucket that is a number is no part of an address" {

@@ -78,6 +78,71 @@ load s3
 	[ "$(signed env x "$URL/data/a.txt")" = hello ]
 }
 
+@test "s3: without a signature only by a name that is its own" {
+	local host
+
+	s3 --anonymous --host store.lan "$SRC"
+	for host in 127.0.0.1:1 '[::1]' localhost. LOCALHOST:9 data.localhost x.y.localhost:9 \
+		store.lan Store.Lan.:80 data.store.lan; do
+		[ "$(code -H "Host: $host" "$URL/.gpemu/config" -o /dev/null)" != '403 ' ]
+	done
+	for host in example.com localhost.example.com xlocalhost 127.0.0.1.example.com \
+		data.example.com store.lan.example.com xstore.lan other.store.lan x; do
+		[ "$(code -H "Host: $host" "$URL/data/a.txt")" = '403 AccessDenied' ]
+		[ "$(code -H "Host: $host" "$URL/.gpemu/stats")" = '403 AccessDenied' ]
+	done
+	curl -s -H 'Host: example.com' "$URL/data" | grep -q 'see --host'
+	[ "$(curl -s --http1.0 -H Host: "$URL/data/a.txt")" = hello ]
+	kill "$SERVER"
+	s3 --anonymous --host '*' "$SRC"
+	[ "$(curl -s -H 'Host: example.com' "$URL/data/a.txt")" = hello ]
+	kill "$SERVER"
+	# a signature has the name in it
+	s3 --keys "$TMP/keys" "$SRC"
+	[ "$(signed me s/+=ecret -H 'Host: example.com' "$URL/data/a.txt")" = hello ]
+}
+
+@test "s3: more connections than descriptors are refused, and nobody waits" {
+	ulimit -n 400
+	s3 --anonymous --connections 10000 "$SRC"
+	grep -q -- '--connections 10000: only 208, as this process may have 400 open files' "$TMP/log"
+	python3 - "$PORT" "$SERVER" <<-'END'
+		import os, socket, sys, time
+		port, pid = map(int, sys.argv[1:])
+		def cpu():
+		    f = open(f'/proc/{pid}/stat').read().rsplit(')')[1].split()
+		    return (int(f[11]) + int(f[12])) / os.sysconf('SC_CLK_TCK')
+		def get(s):
+		    try:
+		        s.sendall(b'GET /data/a.txt HTTP/1.1\r\nHost: localhost\r\n\r\n')
+		    except ConnectionError:
+		        pass # the answer is there
+		    return s.recv(9999)
+		def connect(n):
+		    return [socket.create_connection(('127.0.0.1', port), 20) for _ in range(n)]
+		idle = connect(208)
+		assert all(b' 200 ' in get(s) for s in idle)
+		for s in connect(100):
+		    answer = get(s)
+		    assert b' 503 ' in answer and b'SlowDown' in answer, answer
+		    s.close()
+		before = cpu()
+		time.sleep(1)
+		assert cpu() - before < .3, 'it spins'
+		assert all(b' 200 ' in get(s) for s in idle)
+		for s in idle[100:]:
+		    s.close()
+		for _ in range(100): # it sees that they are closed
+		    answer = get(connect(1)[0])
+		    if b' 200 ' in answer:
+		        break
+		    time.sleep(.05)
+		assert b'hello' in answer, answer
+	END
+	[ "$(grep -c 'there are 208 connections' "$TMP/log")" = 1 ]
+	stat_of 's["s3"]["refused"] >= 100' | grep -q True
+}
+
 @test "s3: nothing outside the source" {
 	ln -s /etc/passwd "$SRC/out"
 	ln -s a.txt "$SRC/in"
@@ -130,7 +195,7 @@ load s3
 		    s = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 10)
 		    s.sendall(text.encode())
 		    return b''.join(iter(lambda: s.recv(4096), b'')).count(b'HTTP/1.1 ')
-		get = 'GET /data/a.txt HTTP/1.1\r\nHost: x\r\n'
+		get = 'GET /data/a.txt HTTP/1.1\r\nHost: localhost\r\n'
 		# what a proxy may take for a body is no second request
 		close = get + 'Connection: close\r\n\r\n'
 		assert answers(get + '\r\n' + close) == 2

@@ -80,7 +80,7 @@ static void write_file(const char *path, uint64_t seed, size_t n)
 	FILE *file = fopen(path, "we");
 
 	assert_non_null(file);
-	rng_bytes(&rng, data, n);
+	rng_bytes_at(rng_u64(&rng), 0, data, n);
 	assert_int_equal(fwrite(data, 1, n, file), n);
 	assert_int_equal(fclose(file), 0);
 }
@@ -123,7 +123,7 @@ static void write_part(int fd, unsigned i)
 	_cleanup_free_ char *data = malloc(size_of(i) + 1);
 	struct rng rng = rng_stream(i, "content", 0);
 
-	rng_bytes(&rng, data, size_of(i));
+	rng_bytes_at(rng_u64(&rng), 0, data, size_of(i));
 	assert_int_equal(pwrite(fd, data, size_of(i), (off_t)offset_of(i)),
 			 size_of(i));
 }
@@ -231,7 +231,7 @@ void want_all(struct seen want[N])
 
 		want[i].n = size_of(i);
 		want[i].data = malloc(want[i].n + 1);
-		rng_bytes(&rng, want[i].data, want[i].n);
+		rng_bytes_at(rng_u64(&rng), 0, want[i].data, want[i].n);
 	}
 }
 

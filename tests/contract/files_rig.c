@@ -28,7 +28,7 @@ static void write_file(struct fixture *f, int i, struct rng *r)
 
 	f->bytes[i] = size_of(i, r);
 	f->content[i] = malloc(f->bytes[i] + 1);
-	rng_bytes(r, f->content[i], f->bytes[i]);
+	rng_bytes_at(rng_u64(r), 0, f->content[i], f->bytes[i]);
 	snprintf(path, sizeof(path), "%s/f%02d", f->dir, i);
 	out = fopen(path, "w");
 	assert_non_null(out);

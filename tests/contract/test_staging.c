@@ -505,7 +505,7 @@ static void *scribble(void *arg)
 		size_t at =
 			rng_below(&rng, sizeof(struct plan) - sizeof(noise));
 
-		rng_bytes(&rng, noise, sizeof(noise));
+		rng_bytes_at(rng_u64(&rng), 0, noise, sizeof(noise));
 		memcpy(map + at, noise, rng_below(&rng, sizeof(noise)));
 		tick_pause(50 * NS_PER_US);
 	}

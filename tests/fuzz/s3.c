@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/percent.h"
 #include "net/seal.h"
 #include "s3/proto/conditions.h"
 #include "s3/proto/sigv4.h"
@@ -69,7 +70,7 @@ static void write_text(const char *path)
 /* Whatever is decoded is the same when it is encoded and decoded again. */
 static void check_target(const struct target *t)
 {
-	char *text = target_encoded(t->path, 0);
+	char *text = percent_encoded(t->path, false);
 	struct target again;
 
 	if (!text)

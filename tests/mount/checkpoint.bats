@@ -207,6 +207,23 @@ timed()
 	$train --checkpoint-scale .5 --checkpoint-dir "$mp/ck" >out
 }
 
+@test "a checkpoint that a full device has no room for: an error with the path" {
+	make_files 10 3000
+	gpemu-fs --writable dir --capacity 3M "$src" "$mp"
+	for how in sync async; do
+		run -1 gpemu-train --loader null --model resnet18 --max-steps 9 --pin off \
+			--checkpoint $how --checkpoint-every 1 --checkpoint-size 1M \
+			--checkpoint-keep 0 --checkpoint-dir "$mp/ck"
+		[[ $output == *"$mp/ck: cannot write a checkpoint: No space left on device"* ]]
+		# those before it are whole, and nothing else takes space
+		[ "$(ls dir/ck)" = $'checkpoint-0000000001.gpemu\ncheckpoint-0000000002.gpemu' ]
+		gpemu-train --loader null --model resnet18 --max-steps 2 --pin off --resume \
+			--checkpoint-every 9 --checkpoint-size 1M --checkpoint-dir "$mp/ck" |
+			grep 'Resumed from step 2'
+		rm "$mp"/ck/*
+	done
+}
+
 @test "run: fs.writable puts the checkpoints of a run on its device" {
 	cat >w.yaml <<-'END'
 		name: saved

@@ -144,8 +144,8 @@ start_long()
 	wait $pid && false
 	gone()
 	{
-		! pgrep -f "gpemu-(fs|train) .*$TMPDIR" &&
-			! grep -F " $TMPDIR/" /proc/mounts
+		pgrep -f "gpemu-(fs|train) .*$TMPDIR" && return 1
+		! grep -F " $TMPDIR/" /proc/mounts
 	}
 	eventually gone
 }

@@ -492,6 +492,173 @@ sync 0 0 s' ]
 	umount "$dir"
 }
 
+# blocks WORD: of 4 KiB, as statfs(2) has them: b all, f free, a available
+blocks()
+{
+	[ "$(stat -f -c %S "$mp")" = 4096 ]
+	stat -f -c "%$1" "$mp"
+}
+
+@test "capacity: the device is full to the last block, and what is removed is free" {
+	head -c 10000 /dev/urandom >"$dir/before"
+	data=$(python3 -c 'import os, sys
+print(sum(-(-os.path.getsize(os.path.join(d, f)) // 4096)
+          for top in sys.argv[1:] for d, _, files in os.walk(top) for f in files))' "$src" "$dir")
+	serve --capacity 1M
+	[ "$(blocks b) $(blocks f)" = "256 $((256 - data))" ]
+	[ "$(df --output=size,used,avail "$mp" | tail -1 | xargs)" = \
+		"1024 $((4 * data)) $((4 * (256 - data)))" ]
+	python3 - "$mp" $((256 - data)) <<-'END'
+	import errno, os, sys
+	os.chdir(sys.argv[1])
+	blocks = int(sys.argv[2])
+	n = blocks * 4096
+
+	def full(call, *args):
+	    try:
+	        call(*args)
+	    except OSError as error:
+	        assert error.errno == errno.ENOSPC, error
+	        return
+	    raise AssertionError(args)
+
+	def free():
+	    return os.statvfs(".").f_bfree
+
+	fd = os.open("f", os.O_RDWR | os.O_CREAT)
+	data = os.urandom(n - 4096)
+	assert os.write(fd, data) == len(data) and free() == 1
+	# a part of it fits, as elsewhere, and then nothing does
+	assert os.write(fd, b"x" * 10000) == 4096 and free() == 0
+	full(os.write, fd, b"y")
+	full(os.open, "g", os.O_WRONLY | os.O_CREAT)
+	full(os.mkdir, "d")
+	full(os.ftruncate, fd, n + 1)
+	full(os.posix_fallocate, fd, 0, n + 1)
+	full(os.posix_fallocate, fd, n, 1)
+	os.fsync(fd)
+	assert os.pwrite(fd, b"over", 5000) == 4  # what is there can be changed
+	os.fsync(fd)
+	have = data[:5000] + b"over" + data[5004:] + b"x" * 4096
+	assert os.pread(fd, n + 1, 0) == have
+	# open, it keeps its blocks
+	os.unlink("f")
+	assert free() == 0
+	os.close(fd)
+	while free() != blocks:  # the kernel does not wait for a release
+	    os.sched_yield()
+	os.posix_fallocate(os.open("g", os.O_WRONLY | os.O_CREAT), 0, n)
+	assert free() == 0
+	os.rename("g", "before")
+	assert free() == 3
+	os.truncate("before", 1)
+	assert free() == blocks + 2
+	END
+	unmount
+	serve --capacity 1M
+	[ "$(blocks f)" = $((256 - data + 2)) ]
+}
+
+@test "capacity: fsync after ENOSPC loses nothing, over a kill -9 of gpemu-fs" {
+	for direct in "" --direct; do
+		rm -f "$dir"/*
+		gpemu-fs -f --writable "$dir" --capacity 1M "$src" "$mp" &
+		pids=$!
+		eventually is_mounted
+		python3 - "$mp/f" "$BATS_TEST_TMPDIR/written" $direct <<-'END'
+		import errno, mmap, os, sys
+		fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | (os.O_DIRECT if sys.argv[3:] else 0))
+		piece = mmap.mmap(-1, 12288)
+		with open(sys.argv[2], "wb") as out:
+		    while True:
+		        piece[:] = os.urandom(12288)
+		        try:
+		            out.write(piece[:os.write(fd, piece)])
+		        except OSError as error:
+		            assert error.errno == errno.ENOSPC
+		            break
+		os.fsync(fd)
+		END
+		kill -9 "$pids"
+		wait "$pids" || true
+		fusermount3 -u -z "$mp"
+		[ "$(stat -c %s "$dir/f")" -gt 900000 ]
+		cmp "$dir/f" "$BATS_TEST_TMPDIR/written"
+	done
+}
+
+@test "capacity: writers together never exceed it" {
+	serve --capacity 2M
+	python3 - "$mp" "$dir" <<-'END'
+	import os, random, sys, threading
+	os.chdir(sys.argv[1])
+	stop, over = threading.Event(), []
+
+	def used():
+	    return sum(-(-os.path.getsize(f"{sys.argv[2]}/{n}") // 4096)
+	               for n in os.listdir(sys.argv[2]))
+
+	def work(i):
+	    r = random.Random(i)
+	    for k in range(150):
+	        try:
+	            with open(f"f{i}.{r.randrange(3)}", r.choice(["ab", "wb"])) as f:
+	                f.write(bytes(r.randrange(200000)))
+	        except OSError as error:
+	            assert error.errno == 28, error
+	        if r.random() < .4:
+	            try:
+	                os.unlink(f"f{i}.{r.randrange(3)}")
+	            except FileNotFoundError:
+	                pass
+
+	def watch():
+	    while not stop.is_set():
+	        st = os.statvfs(".")
+	        over.append(st.f_bfree > st.f_blocks)
+	        try:
+	            over.append(used() > 512 - data)
+	        except FileNotFoundError:
+	            pass
+
+	st = os.statvfs(".")
+	data = st.f_blocks - st.f_bfree
+	threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+	watcher = threading.Thread(target=watch)
+	for t in threads + [watcher]:
+	    t.start()
+	for t in threads:
+	    t.join()
+	stop.set()
+	watcher.join()
+	assert len(over) > 10 and not any(over)
+	while os.statvfs(".").f_bfree != 512 - data - used():
+	    os.sched_yield()
+	END
+}
+
+@test "capacity: of a profile, and what cannot be" {
+	printf 'name: small\nsource: a test\ncapacity: {source: a test, size: 400K}\nread: {source: a test}\n' \
+		>"$BATS_TEST_TMPDIR/small.yaml"
+	serve -s "$BATS_TEST_TMPDIR/small.yaml"
+	[ "$(blocks b)" = 100 ]
+	unmount
+	serve -s "$BATS_TEST_TMPDIR/small.yaml" --capacity 800K --writable-scale .01
+	[ "$(blocks b)" = 200 ]
+	before=$(blocks f)
+	head -c 50 /dev/zero >"$mp/f" # 5,000 bytes of the device
+	[ "$(blocks f)" = $((before - 2)) ]
+	fails_with 'No space left' 'head -c 9000 /dev/zero >g'
+	[ "$(stat -c %s "$dir/g")" = $(((before - 2) * 4096 / 100)) ]
+	unmount
+	run -1 gpemu-fs --writable "$dir" --capacity 20K "$src" "$mp"
+	[[ $output == *"--writable $dir: the device has a capacity of 20.0 KiB, but the dataset "* ]]
+	run -2 gpemu-fs --capacity 1M "$src" "$mp"
+	[[ $output == *'--capacity: the mount is read-only; give --writable'* ]]
+	run -2 gpemu-fs --writable "$dir" --capacity 100 "$src" "$mp"
+	gpemu-profile show "$BATS_TEST_TMPDIR/small.yaml" | grep -q '^capacity *400 KiB'
+}
+
 @test "a limit of the size of files is an error of the write" {
 	command -v prlimit >/dev/null || skip "no prlimit"
 	gpemu-fs -f --writable "$dir" "$src" "$mp" &

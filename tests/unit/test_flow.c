@@ -21,9 +21,9 @@ static struct flow *new_flow_like(struct tick *tick, struct flow_config like)
 
 	like.data = &data;
 	like.tick = tick;
-	like.batch = BATCH;
-	like.superbatch = SUPERBATCH;
-	like.n_windows = N_WINDOWS;
+	like.windows.batch = BATCH;
+	like.windows.superbatch = SUPERBATCH;
+	like.windows.n = N_WINDOWS;
 	like.raw = true;
 	for (size_t i = 0; i < N; i++)
 		size[i] = i;
@@ -39,7 +39,7 @@ static struct flow *new_flow(struct tick *tick)
 static void finish(struct flow *f, struct batch *b)
 {
 	while (atomic_load(&b->pending))
-		if (flow_finish(b))
+		if (windows_fill(b, 1))
 			flow_complete(f, b);
 }
 
@@ -57,7 +57,7 @@ static unsigned drain(struct flow *f, uint32_t want)
 		for (; pos < end; pos++, n++) {
 			struct batch *b = flow_batch(f, w, pos);
 
-			if (flow_finish(b))
+			if (windows_fill(b, 1))
 				flow_complete(f, b);
 		}
 	}
@@ -161,11 +161,11 @@ static void a_batch_waits_for_those_before_it(void **state)
 			flow_lease(f, UINT32_MAX, false, &w[i], &pos, &end), 0);
 	assert_int_equal(end - pos, BATCH);
 	for (int i = 0; i < BATCH; i++)
-		if (flow_finish(&w[1]->batch[1]))
+		if (windows_fill(&w[1]->batch[1], 1))
 			flow_complete(f, &w[1]->batch[1]);
 	assert_int_equal(flow_next(f, tick_now(tick), &b), -ETIMEDOUT);
 	for (int i = 0; i < BATCH; i++)
-		if (flow_finish(&w[0]->batch[0]))
+		if (windows_fill(&w[0]->batch[0], 1))
 			flow_complete(f, &w[0]->batch[0]);
 	assert_int_equal(flow_next(f, TICK_NEVER, &b), 0);
 	assert_ptr_equal(b, &w[0]->batch[0]);
@@ -178,8 +178,8 @@ static void a_batch_waits_for_those_before_it(void **state)
 static void batches_may_leave_as_they_become_complete(void **state)
 {
 	struct tick *tick = tick_new(1, 0);
-	struct flow *f =
-		new_flow_like(tick, (struct flow_config){ .any_order = true });
+	struct flow *f = new_flow_like(
+		tick, (struct flow_config){ .windows.any_order = true });
 	uint32_t order[N] = { 0 }, pos, end;
 	struct window *w[4];
 	struct batch *b;

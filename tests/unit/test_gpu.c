@@ -183,13 +183,13 @@ static void a_data_wait_is_split(void **state)
 	account_begin_step(&a, 1);
 	account_batch(&a, &d);
 	account_gpu(&a, 0, 100, &d, &s, &none);
-	assert_int_equal(a.data_wait_ns, 70);
-	assert_int_equal(a.fetch_stall_ns, 45); /* 3/4 of 60 */
-	assert_int_equal(a.pin_stall_ns, 10);
-	assert_int_equal(a.prep_stall_ns, 15);
-	assert_int_equal(a.transfer_stall_ns, 2);
+	assert_int_equal(a.all.data_wait_ns, 70);
+	assert_int_equal(a.all.fetch_stall_ns, 45); /* 3/4 of 60 */
+	assert_int_equal(a.all.pin_stall_ns, 10);
+	assert_int_equal(a.all.prep_stall_ns, 15);
+	assert_int_equal(a.all.transfer_stall_ns, 2);
 	assert_int_equal(a.first_batch_ns, 70);
-	assert_int_equal(a.au_compute_ns, 0); /* not the first step's */
+	assert_int_equal(a.all.au_compute_ns, 0); /* not the first step's */
 
 	/* complete before the GPU fell idle: the pin stage causes the whole
 	 * wait */
@@ -203,12 +203,12 @@ static void a_data_wait_is_split(void **state)
 	d.ready_ns = 190;
 	account_begin_step(&a, 1);
 	account_gpu(&a, 0, 182, &d, &s, &none);
-	assert_int_equal(a.fetch_stall_ns, 45);
-	assert_int_equal(a.pin_stall_ns, 18);
-	assert_int_equal(a.prep_stall_ns, 15);
-	assert_int_equal(a.data_wait_ns, 45 + 18 + 15);
+	assert_int_equal(a.all.fetch_stall_ns, 45);
+	assert_int_equal(a.all.pin_stall_ns, 18);
+	assert_int_equal(a.all.prep_stall_ns, 15);
+	assert_int_equal(a.all.data_wait_ns, 45 + 18 + 15);
 	assert_int_equal(a.first_batch_ns, 70);
-	assert_int_equal(a.au_compute_ns, 10);
+	assert_int_equal(a.all.au_compute_ns, 10);
 }
 
 /* Two GPUs idle from 100: one had its batch at 110, the other as above. */
@@ -229,14 +229,14 @@ static void who_waits_for_a_late_batch_waits_for_data(void **state)
 	account_gpu(&a, 0, 100, &early, &first, &late);
 	assert_int_equal(a.gpu[0].data_wait_ns, 70);
 	assert_int_equal(a.gpu[0].barrier_wait_ns, 20);
-	assert_int_equal(a.data_wait_ns, 70);
-	assert_int_equal(a.barrier_wait_ns, 20);
+	assert_int_equal(a.all.data_wait_ns, 70);
+	assert_int_equal(a.all.barrier_wait_ns, 20);
 	assert_int_equal(a.gpu[0].fetch_stall_ns, 37); /* 3/4 of 50 */
 	assert_int_equal(a.gpu[0].prep_stall_ns, 23);  /* and its own 10 */
 	assert_int_equal(a.gpu[0].pin_stall_ns, 10);
-	assert_int_equal(a.fetch_stall_ns, 37);
-	assert_int_equal(a.prep_stall_ns, 23);
-	assert_int_equal(a.pin_stall_ns, 10);
+	assert_int_equal(a.all.fetch_stall_ns, 37);
+	assert_int_equal(a.all.prep_stall_ns, 23);
+	assert_int_equal(a.all.pin_stall_ns, 10);
 }
 
 static void memory_is_checked_before_anything_is_read(void **state)

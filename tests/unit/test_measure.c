@@ -12,6 +12,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "fs/measure/fit.h"
+#include "fs/measure/predict.h"
 
 /* What would be measured of a device with this profile. */
 static struct points measured(const struct storage_profile *profile)
@@ -20,8 +21,8 @@ static struct points measured(const struct storage_profile *profile)
 
 	points_all(&p, 64 * MIB);
 	for (size_t i = 0; i < p.n; i++)
-		assert_int_equal(fit_predict(profile, &p.point[i], &p.point[i]),
-				 0);
+		assert_int_equal(
+			predict_point(profile, &p.point[i], &p.point[i]), 0);
 	return p;
 }
 
@@ -61,7 +62,7 @@ static void same(const struct storage_profile *p, const struct points *points,
 		char text[POINT_TEXT];
 		struct point s;
 
-		fit_predict(p, m, &s);
+		predict_point(p, m, &s);
 		if (fabs(s.per_s / m->per_s - 1) > tolerance ||
 		    fabs(s.ns[POINT_P50] / m->ns[POINT_P50] - 1) > tolerance)
 			fail_msg("%s: %g and %g a second, p50 %g and %g ns",
@@ -101,6 +102,88 @@ static void a_server(void **state)
 	same(p, &points, .06);
 	storage_profile_free(p);
 	storage_profile_free(device);
+}
+
+/* An object store with a link that 16 GETs fill, and one that is never full. */
+static void an_object_store(void **state)
+{
+	struct storage_profile *device = parsed(
+		"name: d\nsource: s\n"
+		"channels: {source: s, mb_per_s: 80}\n"
+		"link: {source: s, mb_per_s: 400}\n"
+		"readdir: {source: s, latency: {kind: const, value: 40ms}}\n"
+		"read: {source: s, latency: {kind: lognormal, median: 30ms, "
+		"sigma: 0.6, tail: {probability: 0.01, multiply: [5, 10]}}}\n");
+	double mean = dist_time_mean(&device->op[STORAGE_READ].latency);
+	struct points points;
+	struct storage_profile *p;
+
+	(void)state;
+	for (int narrow = 0; narrow < 2; narrow++) {
+		device->link.mb_per_s = narrow ? 400 : 1e6;
+		points_bucket(&points, 2000, 1024 * MIB, 300 * KIB, 20 * MIB);
+		for (size_t i = 0; i < points.n; i++)
+			assert_int_equal(predict_point(device, &points.point[i],
+						       &points.point[i]),
+					 0);
+		p = fitted(&points);
+		assert_true(fabs(p->channels.mb_per_s / 80 - 1) < .01);
+		assert_true(p->link.verified == narrow);
+		assert_true(!narrow || fabs(p->link.mb_per_s / 400 - 1) < .03);
+		assert_true(fabs(dist_time_mean(&p->op[STORAGE_READ].latency) /
+					 mean -
+				 1) < .02);
+		assert_true(!p->op[STORAGE_LOOKUP].verified);
+		assert_true(p->op[STORAGE_LOOKUP].latency.body.kind ==
+			    DIST_EMPIRICAL);
+		assert_true(
+			fabs(dist_time_mean(&p->op[STORAGE_READDIR].latency) /
+				     40e6 -
+			     1) < .01);
+		if (narrow)
+			same(p, &points, .06);
+		storage_profile_free(p);
+	}
+	storage_profile_free(device);
+}
+
+/* What was announced is not exceeded, and all that the fit needs is there. */
+static void budgets(void **state)
+{
+	static const uint64_t requests[] = {
+		200, 333, 777, 2000, 12345, 1000000
+	};
+	static const uint64_t bytes[] = { 64 * MIB, 100 * MIB, 1024 * MIB,
+					  100000 * MIB };
+	static const uint64_t largest[] = { 128 * KIB, 300 * KIB, 5 * MIB,
+					    900 * MIB };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(bytes) * 4; j++) {
+			uint64_t b = bytes[j / 4], n, sent = 0, got = 0;
+			uint64_t alone = 0, page = j % 2 ? 300 * KIB : 2 * MIB;
+			uint64_t pages = MIN(requests[i] / 100, (uint64_t)10);
+			struct points p;
+
+			points_bucket(&p, requests[i], b, page, largest[j % 4]);
+			for (size_t k = 0; k < p.n; k++) {
+				const struct point *at = &p.point[k];
+
+				n = at->want;
+				sent += n;
+				got += n * (at->kind == POINT_GET ? at->bytes
+								  : page);
+				assert_true(at->bytes <= largest[j % 4]);
+				assert_true(at->kind != POINT_GET ||
+					    n >= 3 * at->depth);
+				alone += at->kind == POINT_GET &&
+					 at->depth == 1;
+			}
+			assert_true(sent + pages <= requests[i]);
+			assert_true(got <= b);
+			assert_true(alone >= 2 && p.n >= alone + 2);
+		}
 }
 
 static void a_disk(void **state)
@@ -146,7 +229,7 @@ static void a_curved_disk(void **state)
 			points_find(&points, POINT_RANDOM, bytes, 1);
 		struct point s;
 
-		assert_int_equal(fit_predict(p, m, &s), 0);
+		assert_int_equal(predict_point(p, m, &s), 0);
 		assert_true(fabs(s.ns[POINT_P50] / m->ns[POINT_P50] - 1) < .02);
 	}
 	storage_profile_free(p);
@@ -300,6 +383,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_server),
+		cmocka_unit_test(an_object_store),
+		cmocka_unit_test(budgets),
 		cmocka_unit_test(a_disk),
 		cmocka_unit_test(a_curved_disk),
 		cmocka_unit_test(a_quota),

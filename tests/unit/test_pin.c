@@ -23,11 +23,11 @@ static struct flow *new_flow(struct tick *tick, char data[BATCH][BYTES])
 	static uint64_t size[BATCH];
 	static uint32_t order[BATCH];
 	static struct dataset set = { .size = size, .n = BATCH };
-	struct flow_config c = { .data = &set,
-				 .tick = tick,
-				 .batch = BATCH,
-				 .superbatch = 1,
-				 .n_windows = 1 };
+	struct flow_config c = {
+		.data = &set,
+		.tick = tick,
+		.windows = { .batch = BATCH, .superbatch = 1, .n = 1 }
+	};
 	struct err err = { 0 };
 	uint32_t pos, end;
 	struct window *w;
@@ -41,7 +41,7 @@ static struct flow *new_flow(struct tick *tick, char data[BATCH][BYTES])
 	for (uint32_t i = 0; i < BATCH; i++) {
 		memset(data[i], 'a' + (int)i, BYTES);
 		b->place[i] = (struct place){ .data = data[i], .n = BYTES };
-		if (flow_finish(b))
+		if (windows_fill(b, 1))
 			flow_complete(f, b);
 	}
 	return f;

@@ -15,7 +15,7 @@ static void noise(uint8_t *pixels, const char *name)
 {
 	struct rng r = rng_stream(1, name, 0);
 
-	rng_bytes(&r, pixels, W * H);
+	rng_bytes_at(rng_u64(&r), 0, pixels, W * H);
 }
 
 static const struct resample_box whole = { 0, 0, W, H };

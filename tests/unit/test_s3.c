@@ -10,6 +10,7 @@
 #include "common/util.h"
 #include "net/seal.h"
 #include "s3/proto/conditions.h"
+#include "s3/proto/host.h"
 #include "s3/store/names.h"
 #include "s3/proto/sigv4.h"
 
@@ -175,6 +176,34 @@ static void targets_are_decoded(void **state)
 		assert_int_equal(target_parse(bad[i], &t), -EINVAL);
 		target_fini(&t);
 	}
+}
+
+/* --- hosts -------------------------------------------------------------- */
+
+static void hosts_are_names(void **state)
+{
+	static const char *const local[] = { "127.0.0.1",   "10.1.2.3:80",
+					     "[::1]:9000",  "[fe80::1]",
+					     "localhost",   "LocalHost.:1",
+					     "a.localhost", "a.b.localhost:9",
+					     "a.localhost." };
+	static const char *const others[] = {
+		"",	      "[",	    "[]",	   "[::1",
+		"::1",	      ":80",	    ".",	   "127.0.0.1.a",
+		"127.0.0",    "xlocalhost", "localhost.a", "localhos",
+		"[localhost]"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(local); i++)
+		assert_true(host_is_local(local[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_false(host_is_local(others[i]));
+	assert_true(host_is("Store:1", "store:9000"));
+	assert_true(host_is("store.", "store"));
+	assert_false(host_is("stores", "store"));
+	assert_false(host_is("store.a", "store"));
+	assert_false(host_is("stor", "store"));
 }
 
 /* --- conditions --------------------------------------------------------- */
@@ -449,6 +478,7 @@ int main(void)
 		cmocka_unit_test(a_change_breaks_the_signature),
 		cmocka_unit_test(signatures_expire),
 		cmocka_unit_test(targets_are_decoded),
+		cmocka_unit_test(hosts_are_names),
 		cmocka_unit_test(conditions_hold),
 		cmocka_unit_test(ranges_are_of_bytes),
 		cmocka_unit_test(keys_are_pairs),

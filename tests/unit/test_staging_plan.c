@@ -215,13 +215,13 @@ static void garbage_ends_no_loop_late_and_leaves_no_array(void **state)
 		size_t at = rng_below(&rng, sizeof(*p) - 64);
 
 		if (n % 10 == 0)
-			rng_bytes(&rng, p, sizeof(*p));
+			rng_bytes_at(rng_u64(&rng), 0, p, sizeof(*p));
 		/* plausible numbers go further */
 		p->jobs = MEMBERS;
 		p->phase = PLAN_RUNNING;
 		p->first = rng_u64(&rng) >> rng_below(&rng, 64);
 		p->next = p->first + rng_below(&rng, PLAN_BATCHES + 2);
-		rng_bytes(&rng, bytes + at, 64);
+		rng_bytes_at(rng_u64(&rng), 0, bytes + at, 64);
 		if (n % 3 == 0)
 			plan_valid(p); /* else it comes after the check */
 		plan_free(p);

@@ -4,10 +4,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/rng.h"
+#include "common/thread.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "fs/upper/upper.h"
 #include "test.h"
@@ -188,6 +191,254 @@ static void nodes_go_with_the_last_of_names_lookups_and_opens(void **state)
 	assert_int_equal(k->u->n_fds, 0);
 }
 
+/* --- a limit -------------------------------------------------------------- */
+
+enum { LIMIT = 200 }; /* blocks */
+
+static void limit(struct kernel *k, double scale)
+{
+	struct err err = { 0 };
+
+	assert_int_equal(upper_limit(k->u, LIMIT * UPPER_BLOCK, scale, &err),
+			 0);
+}
+
+static uint64_t free_blocks(struct kernel *k)
+{
+	struct statvfs st;
+
+	assert_int_equal(upper_statvfs(k->u, &st), 0);
+	assert_int_equal(st.f_blocks, LIMIT);
+	assert_true(st.f_bavail <= st.f_bfree);
+	return st.f_bfree;
+}
+
+/* What the files in the folder have. */
+static uint64_t blocks_there(struct kernel *k)
+{
+	struct upper_space *s = &k->u->space, now = { 0 };
+	struct err err = { 0 };
+
+	assert_int_equal(upper_space_limit(&now, s->capacity * UPPER_BLOCK,
+					   s->scale, &k->tree, k->u->dir.fd,
+					   &err),
+			 0);
+	return now.used;
+}
+
+static struct upper_file *create(struct kernel *k, const char *name,
+				 uint64_t *ret_ino)
+{
+	const struct upper_at at = { TREE_ROOT + 1, name };
+	const struct upper_owner owner = { 0 };
+	struct upper_entry e = { 0 };
+	struct upper_file *f = NULL;
+	int r = upper_create(k->u, &at, 0600, O_RDWR, &owner, &e, &f);
+
+	errno = -r;
+	if (ret_ino)
+		*ret_ino = e.ino;
+	return r < 0 ? NULL : f;
+}
+
+static int drop(struct kernel *k, const char *name)
+{
+	const struct upper_at at = { TREE_ROOT + 1, name };
+
+	return upper_remove(k->u, &at, false);
+}
+
+static int resize(struct kernel *k, uint64_t ino, struct upper_file *f,
+		  int64_t bytes)
+{
+	const struct upper_change c = { .bytes = bytes,
+					.uid = (uid_t)-1,
+					.gid = (gid_t)-1,
+					.times = { { 0, UTIME_OMIT },
+						   { 0, UTIME_OMIT } } };
+
+	return upper_change(k->u, ino, f, &c);
+}
+
+static void a_full_device_writes_what_fits(void **state)
+{
+	static char bytes[LIMIT * UPPER_BLOCK + 1];
+	struct kernel *k = *state;
+	struct upper_file *f, *again;
+	uint64_t ino;
+
+	limit(k, 1);
+	f = create(k, "f", &ino);
+	assert_int_equal(upper_write(f, bytes, 3, UPPER_BLOCK - 1), 3);
+	assert_int_equal(free_blocks(k), LIMIT - 2);
+	assert_int_equal(upper_write(f, bytes, sizeof(bytes), 0),
+			 sizeof(bytes) - 1);
+	assert_int_equal(free_blocks(k), 0);
+	assert_int_equal(upper_write(f, bytes, 1, sizeof(bytes) - 1), -ENOSPC);
+	assert_int_equal(upper_write(f, bytes, 5000, 7), 5000);
+	assert_int_equal(upper_sync(k->u, f, false), 0);
+	assert_null(create(k, "g", NULL));
+	assert_int_equal(errno, ENOSPC);
+	/* one that is there is no new one */
+	again = create(k, "f", NULL);
+	assert_non_null(again);
+	upper_close(k->u, again);
+	assert_int_equal(resize(k, ino, f, sizeof(bytes)), -ENOSPC);
+	assert_int_equal(upper_allocate(f, 0, 0, sizeof(bytes)), -ENOSPC);
+	assert_int_equal(resize(k, ino, f, 10), 0);
+	assert_int_equal(free_blocks(k), LIMIT - 1);
+	assert_int_equal(upper_allocate(f, FALLOC_FL_KEEP_SIZE, 0, 4096),
+			 -EOPNOTSUPP);
+	assert_int_equal(upper_allocate(f, 0, 0, sizeof(bytes) - 1), 0);
+	assert_int_equal(free_blocks(k), 0);
+	assert_int_equal(upper_open(k->u, ino, O_RDONLY | O_TRUNC, &again), 0);
+	assert_int_equal(free_blocks(k), LIMIT);
+	upper_close(k->u, again);
+	/* not open */
+	upper_close(k->u, f);
+	assert_int_equal(resize(k, ino, NULL, sizeof(bytes)), -ENOSPC);
+	assert_int_equal(resize(k, ino, NULL, 2 * UPPER_BLOCK), 0);
+	assert_int_equal(free_blocks(k), LIMIT - 2);
+	assert_int_equal(drop(k, "f"), 0);
+	assert_int_equal(free_blocks(k), LIMIT);
+}
+
+static void what_is_removed_counts_until_it_is_closed(void **state)
+{
+	const struct upper_at at = { TREE_ROOT + 1, "g" };
+	const struct upper_at from = { TREE_ROOT + 1, "f" };
+	struct kernel *k = *state;
+	struct upper_file *f, *again;
+	struct upper_entry e;
+	uint64_t ino;
+
+	limit(k, 1);
+	f = create(k, "f", &ino);
+	assert_int_equal(upper_write(f, "x", 1, 0), 1);
+	assert_int_equal(upper_link(k->u, ino, &at, &e), 0);
+	assert_int_equal(drop(k, "f"), 0);
+	assert_int_equal(free_blocks(k), LIMIT - 1);
+	assert_int_equal(drop(k, "g"), 0);
+	assert_int_equal(free_blocks(k), LIMIT - 1);
+	assert_int_equal(upper_write(f, "x", 1, UPPER_BLOCK), 1);
+	assert_int_equal(free_blocks(k), LIMIT - 2);
+	upper_close(k->u, f);
+	assert_int_equal(free_blocks(k), LIMIT);
+	/* by /proc: it has no name */
+	assert_int_equal(upper_open(k->u, ino, O_RDONLY, &again), 0);
+	assert_int_equal(free_blocks(k), LIMIT - 2);
+	upper_close(k->u, again);
+	assert_int_equal(free_blocks(k), LIMIT);
+	/* a rename replaces */
+	f = create(k, "f", NULL);
+	again = create(k, "g", NULL);
+	assert_int_equal(upper_write(f, "x", 1, 0), 1);
+	assert_int_equal(upper_write(again, "x", 1, 5 * UPPER_BLOCK), 1);
+	upper_close(k->u, again);
+	assert_int_equal(free_blocks(k), LIMIT - 7);
+	assert_int_equal(upper_rename(k->u, &from, &at, 0), 0);
+	assert_int_equal(free_blocks(k), LIMIT - 1);
+	upper_close(k->u, f);
+}
+
+static void scaled_bytes_count_as_those_of_the_device(void **state)
+{
+	static char bytes[LIMIT * UPPER_BLOCK];
+	struct kernel *k = *state;
+	struct upper_file *f;
+	ssize_t n;
+
+	limit(k, .01);
+	f = create(k, "f", NULL);
+	/* 41 bytes are 4,100 of the device */
+	assert_int_equal(upper_write(f, bytes, 40, 0), 40);
+	assert_int_equal(free_blocks(k), LIMIT - 1);
+	assert_int_equal(upper_write(f, bytes, 1, 40), 1);
+	assert_int_equal(free_blocks(k), LIMIT - 2);
+	n = upper_write(f, bytes, sizeof(bytes), 0);
+	assert_int_equal(n, LIMIT * UPPER_BLOCK / 100);
+	assert_int_equal(free_blocks(k), 0);
+	assert_int_equal(upper_write(f, bytes, 1, (uint64_t)n), -ENOSPC);
+	assert_int_equal(upper_write(f, bytes, 1, INT64_MAX - 1), -ENOSPC);
+	upper_close(k->u, f);
+	assert_int_equal(blocks_there(k), LIMIT);
+}
+
+struct hand {
+	struct kernel *k;
+	struct upper_file *shared;
+	unsigned i;
+};
+
+/* Writes, cuts and removes a file of its own, and writes to a shared one. */
+static void *work(void *arg)
+{
+	static const char bytes[16 * UPPER_BLOCK];
+	const struct hand *h = arg;
+	struct kernel *k = h->k;
+	struct rng rng = rng_stream(2, "hand", h->i);
+	char name[8];
+
+	snprintf(name, sizeof(name), "own%u", h->i);
+	for (int i = 0; i < 300; i++) {
+		struct upper_file *f;
+		uint64_t ino, bytes_at = rng_below(&rng, sizeof(bytes));
+
+		upper_write(h->shared, bytes, 1 + rng_below(&rng, 4000),
+			    rng_below(&rng, 100 * UPPER_BLOCK));
+		if (rng_below(&rng, 9) == 0)
+			resize(k, h->shared->node->ino, h->shared, 0);
+		f = create(k, name, &ino);
+		if (!f)
+			continue;
+		upper_write(f, bytes, sizeof(bytes), bytes_at);
+		assert_true(k->u->space.used <= LIMIT);
+		resize(k, ino, f, (int64_t)bytes_at);
+		if (rng_below(&rng, 2))
+			drop(k, name);
+		upper_close(k->u, f);
+		upper_forget(k->u, ino, 1);
+	}
+	return NULL;
+}
+
+static void writers_together_never_exceed_it(void **state)
+{
+	struct kernel *k = *state;
+	struct hand hands[4];
+	pthread_t threads[4];
+
+	limit(k, 1);
+	k->open[0] = create(k, "shared", NULL);
+	for (unsigned i = 0; i < 4; i++) {
+		hands[i] = (struct hand){ k, k->open[0], i };
+		assert_int_equal(
+			thread_start(&threads[i], NULL, work, &hands[i]), 0);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	shut(k, 0);
+	assert_int_equal(k->u->space.used, blocks_there(k));
+}
+
+static void what_is_there_counts_once(void **state)
+{
+	struct kernel *k = *state;
+	struct err err = { 0 };
+	char command[256];
+
+	snprintf(command, sizeof(command),
+		 "cd %s && mkdir -p a/b && head -c 5000 /dev/zero >a/b/f &&"
+		 " ln a/b/f a/g && ln -s f a/l && mkfifo p && truncate -s 1M h",
+		 k->dir);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(upper_limit(k->u, MIB + UPPER_BLOCK, 1, &err),
+			 -ENOSPC);
+	assert_non_null(strstr(err.text, "capacity of 1"));
+	assert_int_equal(upper_limit(k->u, MIB + 2 * UPPER_BLOCK, 1, &err), 0);
+	assert_int_equal(k->u->space.used, 258);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -197,6 +448,18 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			nodes_go_with_the_last_of_names_lookups_and_opens,
 			setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_device_writes_what_fits,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_is_removed_counts_until_it_is_closed, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			scaled_bytes_count_as_those_of_the_device, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			writers_together_never_exceed_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_there_counts_once,
+						setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/upper/upper_space.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/thread.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "fs/server/hash.h"
+
+void upper_space_init(struct upper_space *s)
+{
+	pthread_mutex_init(&s->lock, NULL);
+}
+
+void upper_space_fini(struct upper_space *s)
+{
+	pthread_mutex_destroy(&s->lock);
+}
+
+/* --- blocks --------------------------------------------------------------- */
+
+static uint64_t round_up(uint64_t bytes)
+{
+	return bytes / UPPER_BLOCK + (bytes % UPPER_BLOCK != 0);
+}
+
+uint64_t upper_space_blocks(const struct upper_space *s, uint64_t bytes)
+{
+	return round_up(units_unscaled(bytes, s->scale));
+}
+
+/* The largest size that has so many blocks. */
+static uint64_t most_bytes(const struct upper_space *s, uint64_t blocks)
+{
+	uint64_t n = (uint64_t)((double)(blocks * UPPER_BLOCK) * s->scale);
+
+	while (upper_space_blocks(s, n) > blocks)
+		n--; /* it was rounded up, a step or two */
+	return n;
+}
+
+/* Under the lock. */
+static uint64_t left(const struct upper_space *s)
+{
+	return s->used < s->capacity ? s->capacity - s->used : 0;
+}
+
+/* Under the lock. */
+static void set_blocks(struct upper_space *s, struct upper_taken *t,
+		       uint64_t blocks)
+{
+	s->used += blocks - t->blocks; /* modulo 2^64: may be fewer */
+	t->blocks = blocks;
+}
+
+/* --- the start ------------------------------------------------------------ */
+
+static uint64_t of_dataset(const struct tree *t)
+{
+	uint64_t blocks = 0;
+
+	for (uint32_t i = 0; i < t->n_nodes; i++)
+		if (S_ISREG(t->nodes[i].mode) && !t->nodes[i].again)
+			blocks += round_up(t->nodes[i].bytes);
+	return blocks;
+}
+
+/* A file with several names. */
+struct linked {
+	struct {
+		uint64_t dev, ino;
+	} id;
+	UT_hash_handle hh;
+};
+
+/* 1: the file was there before. */
+static int meet(struct linked **all, const struct stat *st)
+{
+	struct linked *l = calloc(1, sizeof(*l)), *before;
+
+	if (!l)
+		return -ENOMEM;
+	l->id.dev = st->st_dev;
+	l->id.ino = st->st_ino;
+	HASH_FIND(hh, *all, &l->id, sizeof(l->id), before);
+	if (!before) {
+		HASH_ADD(hh, *all, id, sizeof(l->id), l);
+		if (l->hh.tbl)
+			return 0;
+	}
+	free(l);
+	return before ? 1 : -ENOMEM;
+}
+
+static int add_entry(struct upper_space *s, const FTSENT *e,
+		     struct linked **all)
+{
+	int r = 0;
+
+	if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR ||
+	    e->fts_info == FTS_NS)
+		return -e->fts_errno;
+	if (e->fts_info != FTS_F || !S_ISREG(e->fts_statp->st_mode))
+		return 0;
+	if (e->fts_statp->st_nlink > 1)
+		r = meet(all, e->fts_statp);
+	if (r == 0)
+		s->used +=
+			upper_space_blocks(s, (uint64_t)e->fts_statp->st_size);
+	return r < 0 ? r : 0;
+}
+
+/* What is in the folder, which nobody changes. */
+static int add_folder(struct upper_space *s, int dir)
+{
+	char path[48], *paths[] = { path, NULL };
+	struct linked *all = NULL, *l, *next;
+	FTSENT *e;
+	FTS *fts;
+	int r = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/.", dir);
+	fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	if (!fts)
+		return -errno;
+	while (r == 0 && (errno = 0, e = fts_read(fts)))
+		r = add_entry(s, e, &all);
+	if (r == 0)
+		r = -errno;
+	fts_close(fts);
+	HASH_ITER (hh, all, l, next) {
+		HASH_DELETE(hh, all, l);
+		free(l);
+	}
+	return r;
+}
+
+int upper_space_limit(struct upper_space *s, uint64_t bytes, double scale,
+		      const struct tree *tree, int dir, struct err *err)
+{
+	uint64_t dataset = of_dataset(tree);
+	char a[UNITS_TEXT], b[UNITS_TEXT], c[UNITS_TEXT];
+	int r;
+
+	s->capacity = bytes / UPPER_BLOCK;
+	s->scale = scale;
+	s->used = dataset;
+	r = add_folder(s, dir);
+	if (r < 0)
+		return err_set(err, r, "the sizes of its files: %s",
+			       strerror(-r));
+	if (s->used <= s->capacity)
+		return 0;
+	return err_set(
+		err, -ENOSPC,
+		"the device has a capacity of %s, but the dataset %s "
+		"and its files %s",
+		units_human_size((double)bytes, a),
+		units_human_size((double)dataset * UPPER_BLOCK, b),
+		units_human_size((double)(s->used - dataset) * UPPER_BLOCK, c));
+}
+
+/* --- changes -------------------------------------------------------------- */
+
+int upper_space_check(struct upper_space *s)
+{
+	LOCK_SCOPE(&s->lock);
+
+	return left(s) ? 0 : -ENOSPC;
+}
+
+int upper_space_take(struct upper_space *s, uint64_t add)
+{
+	LOCK_SCOPE(&s->lock);
+
+	if (add > left(s))
+		return -ENOSPC;
+	s->used += add;
+	return 0;
+}
+
+void upper_space_move(struct upper_space *s, uint64_t add, uint64_t less)
+{
+	LOCK_SCOPE(&s->lock);
+
+	s->used += add - less;
+}
+
+void upper_space_open(struct upper_space *s, struct upper_taken *t, int fd)
+{
+	struct stat st;
+
+	LOCK_SCOPE(&s->lock);
+	if (t->opens++ || fstat(fd, &st) < 0)
+		return;
+	t->blocks = upper_space_blocks(s, (uint64_t)st.st_size);
+	/* removed, closed, and opened again by /proc */
+	if (!st.st_nlink)
+		s->used += t->blocks;
+}
+
+void upper_space_close(struct upper_space *s, struct upper_taken *t, int fd)
+{
+	struct stat st;
+
+	LOCK_SCOPE(&s->lock);
+	if (--t->opens == 0 && fstat(fd, &st) == 0 && !st.st_nlink)
+		set_blocks(s, t, 0);
+}
+
+void upper_space_gone(struct upper_space *s, int fd, bool open)
+{
+	struct stat st;
+
+	if (!open && fd >= 0 && fstat(fd, &st) == 0 && !st.st_nlink &&
+	    S_ISREG(st.st_mode))
+		s->used -= upper_space_blocks(s, (uint64_t)st.st_size);
+}
+
+ssize_t upper_space_grow(struct upper_space *s, struct upper_taken *t,
+			 uint64_t offset, size_t n, bool whole)
+{
+	uint64_t need = upper_space_blocks(s, offset + n), most;
+
+	LOCK_SCOPE(&s->lock);
+	if (need > t->blocks && need - t->blocks > left(s)) {
+		most = most_bytes(s, t->blocks + left(s));
+		if (whole || most <= offset)
+			return -ENOSPC;
+		n = MIN(n, most - offset);
+		need = upper_space_blocks(s, offset + n);
+	}
+	if (need > t->blocks)
+		set_blocks(s, t, need);
+	t->changes++;
+	return (ssize_t)n;
+}
+
+void upper_space_settle(struct upper_space *s, struct upper_taken *t, int fd)
+{
+	struct stat st;
+
+	LOCK_SCOPE(&s->lock);
+	if (--t->changes == 0 && fstat(fd, &st) == 0)
+		set_blocks(s, t, upper_space_blocks(s, (uint64_t)st.st_size));
+}
+
+int upper_space_truncate(struct upper_space *s, struct upper_taken *t, int fd,
+			 uint64_t bytes)
+{
+	uint64_t need = upper_space_blocks(s, bytes);
+
+	LOCK_SCOPE(&s->lock);
+	if (need > t->blocks && need - t->blocks > left(s))
+		return -ENOSPC;
+	if (ftruncate(fd, (off_t)bytes) < 0)
+		return -errno;
+	/* else the last of the changes under way sets it */
+	if (need > t->blocks || !t->changes)
+		set_blocks(s, t, need);
+	return 0;
+}
+
+void upper_space_statvfs(struct upper_space *s, struct statvfs *st)
+{
+	/* of the folder's file system, which may have less */
+	uint64_t real = round_up(units_unscaled(
+		(uint64_t)st->f_bavail * st->f_frsize, s->scale));
+
+	LOCK_SCOPE(&s->lock);
+	st->f_bsize = st->f_frsize = UPPER_BLOCK;
+	st->f_blocks = s->capacity;
+	st->f_bfree = left(s);
+	st->f_bavail = MIN(left(s), real);
+}
