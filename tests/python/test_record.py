@@ -2,6 +2,7 @@
 """gpemu record: a script on its device, repeated by the workload it gives."""
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -178,9 +179,12 @@ def test_a_gpu_that_is_behind(python, folder, tmp_path):  # noqa: F811
     ("accumulate", 3, 24, "sequential"),
     ("closure", 9, 8, "sequential"),
     ("early", 2, 8, "sequential"),
+    ("forkserver", 9, 8, "sequential"),
+    ("memory", 9, 8, "sequential"),
     ("sampler", 9, 8, "shuffle"),
     ("spawn", 9, 8, "sequential"),
     ("stream", 9, 8, "sequential"),
+    ("twice", 9, 8, "sequential"),
     ("two", 9, 8, "sequential"),
     pytest.param("validation", 9, 8, "sequential", marks=pytest.mark.timed)])
 def test_shapes_of_jobs(python, folder, tmp_path, name, steps, batch,
@@ -199,20 +203,65 @@ def test_shapes_of_jobs(python, folder, tmp_path, name, steps, batch,
     if name == "validation":  # which takes 0.9 s
         assert found["epochs"][1]["seconds"] < .9
     # the epoch that is repeated is as long as the recorded one
-    assert (f"files: {steps * batch}, " in text) == (name == "early")
+    assert (f"files: {steps * batch}, " in text) == (name in ("early", "memory"))
+    if name == "memory":
+        assert found["samples"]["files"] == 0
+    if name == "forkserver":  # those of the validation are another loader's
+        assert found["samples"]["files_opened"] == 2 * FILES
     assert ("drop_last: true" in text) == (name == "sampler")
     run = gpemu("run", "check", job / "workload.yaml")
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@pytest.mark.parametrize("name, error, said, epochs, repeats", [
+    ("fails", "ValueError", "of epoch 1, which is left out", [9], FILES),
+    ("fails-first", "ValueError", "of epoch 0: no workload.yaml", [4], None),
+    ("interrupted", "KeyboardInterrupt", "of epoch 1, which is left out", [9],
+     FILES),
+    ("interrupted-first", "KeyboardInterrupt", "of epoch 0, which are repeated",
+     [4], 4 * 8)])
+def test_a_script_ends_early(python, folder, tmp_path, name, error, said,  # noqa: F811
+                             epochs, repeats):
+    job = tmp_path / "job"
+    job.mkdir()
+    (job / "workload.yaml").write_text("of another job")
+    run = gpemu("record", "--hash-names", "-o", job, "--", python, SHAPES, name,
+                folder)
+    assert run.returncode != 0 and f"{error}" in run.stderr
+    assert f"ended with {error} after 4 steps {said}" in run.stderr
+    found = json.loads((job / "record.json").read_text())
+    assert [e["steps"] for e in found["epochs"]] == epochs
+    assert found["notes"][0] in run.stderr
+    if repeats is None:
+        assert not (job / "workload.yaml").exists()
+        return
+    assert f"files: {repeats}, " in (job / "workload.yaml").read_text()
+    run = gpemu("run", "check", job / "workload.yaml")
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_ranks_of_torchrun(python, folder, tmp_path):  # noqa: F811
+    """Rank 0's is the record; the launcher, which trains nothing, is silent."""
+    job = tmp_path / "job"
+    run = gpemu("record", "-o", job, "--", python, "-m", "torch.distributed.run",
+                "--standalone", "--nproc-per-node", 2, SHAPES, "early", folder)
+    assert run.returncode == 0, run.stderr
+    assert "no training step" not in run.stderr
+    found = json.loads((job / "record.json").read_text())
+    assert [e["steps"] for e in found["epochs"]] == [2, 2]
+
+
 def test_no_space_for_the_record(python, folder, tmp_path):  # noqa: F811
     job = tmp_path / "job"
+    job.mkdir()
+    (job / "workload.yaml").write_text("of another job")
     run = gpemu(
         "record", "-o", job, "--", python, SHAPES, "inline", folder,
         env={**os.environ, "FILE_BYTES": "99"})
     assert run.returncode == 0, run.stderr
     assert "further samples of this process are not" in run.stderr
     assert "Traceback" not in run.stderr and f"{job}/gpu.yaml: " in run.stderr
+    assert not list(job.iterdir())
 
 
 def test_links_in_the_folder_lead_nowhere(python, folder, tmp_path):  # noqa: F811
@@ -247,5 +296,12 @@ def test_what_is_wrong(python, tmp_path):  # noqa: F811
     assert gpemu("record", "-o", tmp_path / "x").returncode == 2
     run = gpemu("record", "-o", "/proc/no", "--", "true")
     assert run.returncode == 1 and "/proc/no" in run.stderr
+    read_only = tmp_path / "read-only"
+    read_only.mkdir(mode=0o555)
+    folder = "/sys/kernel" if os.getuid() == 0 else read_only
+    run = gpemu("record", "-o", folder, "--", "true")
+    assert run.returncode == 1
+    assert re.fullmatch(f"gpemu record: {folder}: .*(denied|Read-only|permitted).*\n",
+                        run.stderr)
     run = gpemu("record", "-o", tmp_path / "x", "--", python, "-c", "import torch")
     assert run.returncode == 0 and "no training step was seen" in run.stderr

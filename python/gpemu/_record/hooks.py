@@ -7,6 +7,7 @@ import functools
 import json
 import multiprocessing
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -141,7 +142,7 @@ class Recorder:
         self.close()
         self.epoch = {"loader": loader, "begin_ns": _now(), "end_ns": 0,
                       "wait_ns": 0, "steps": [], "anchor": None,
-                      "last": None}
+                      "last": None, "batches": 0}
 
     def close(self):
         if self.epoch:
@@ -264,11 +265,16 @@ def _loader():
         if not recorder.here():
             return begin(self)
         number = recorder.loader(self)
-        os.environ["GPEMU_RECORD_LOADER"] = str(number)
+        os.environ[worker.LOADER] = str(number)
         trains = torch.is_grad_enabled()
         if trains:
             recorder.begin_epoch(number)
-        out = begin(self)
+        before = self.worker_init_fn
+        self.worker_init_fn = worker.Begun(str(number), before)
+        try:
+            out = begin(self)
+        finally:
+            self.worker_init_fn = before
         # not that of a loader for validation, during the epoch or after it
         out.gpemu_epoch = recorder.epoch if trains else None
         return out
@@ -279,7 +285,9 @@ def _loader():
             return following(self)
         start = _now()
         try:
-            return following(self)
+            out = following(self)
+            epoch["batches"] += 1
+            return out
         except StopIteration:
             epoch["loaded_ns"] = _now()
             epoch["stop_ns"] = epoch["loaded_ns"] - start
@@ -292,9 +300,13 @@ def _loader():
 
 
 def _end(options):
-    if os.getpid() == recorder.pid:
+    if os.getpid() != recorder.pid:
+        return
+    try:
         recorder.close()
         training.write(recorder, options)
+    except KeyboardInterrupt:
+        print("gpemu record: interrupted: nothing is written", file=sys.stderr)
 
 
 def install() -> None:

@@ -3,12 +3,14 @@
 workload that repeats it. Who saw it is a subclass of Job."""
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import math
 import os
 import re
 import secrets
+import signal
 import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ _CHANNELS = 3
 _MOST_BYTES = 10**12  # of a sample; as a profile has it
 _MOST_SIDE = 4096  # pixels, as of gpemu-train
 PARTS = "forward", "backward", "optimizer"
+WORKLOAD = "workload.yaml"
 
 
 def _quantiles(values):
@@ -70,6 +73,7 @@ class Job:
 
     tool = "gpemu record"
     gpu_notes = prep_notes = storage_notes = ""  # a line each
+    failed = False  #: before it had a whole epoch: there is none to repeat
 
     def __init__(self, options, device, epochs, samples):
         self.o, self.device = options, device
@@ -396,21 +400,47 @@ def _replace(folder, name, text):
             raise
 
 
-def write(job):
-    """Into the folder of its options. False: an error was printed."""
-    folder = job.o["output"]
-    if not job.samples.n:
-        job.note("no sample was seen to be made: only the device is recorded")
-    files = {"gpu.yaml": job.gpu()} if "gpu.yaml" in job.base_gpu() else {}
-    if job.samples.n:
-        files |= {"prep.yaml": job.prep(), "storage.yaml": job.storage(),
-                  "workload.yaml": job.workload()}
-    files["record.json"] = json.dumps(job.record(), indent=1) + "\n"
+@contextlib.contextmanager
+def _uninterrupted():
+    """Ctrl-C waits no longer than some files take."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+
+
+def _write(folder, files):
+    """The workload, which names the others, is there when all of them are."""
+    name = WORKLOAD
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, name))
         for name, text in files.items():
             _replace(folder, name, text)
     except OSError as error:
-        print(f"{job.tool}: {folder}/{name}: {error.strerror}",
+        error.filename = os.path.join(folder, name)
+        raise
+
+
+def write(job):
+    """Into the folder of its options. False: an error was printed."""
+    folder = job.o["output"]
+    repeats = job.samples.n and not job.failed
+    if not job.samples.n:
+        job.note("no sample was seen to be made: only the device is recorded")
+    files = {"gpu.yaml": job.gpu()} if "gpu.yaml" in job.base_gpu() else {}
+    if repeats:
+        files |= {"prep.yaml": job.prep(), "storage.yaml": job.storage()}
+        workload = job.workload()  # which has notes
+    files["record.json"] = json.dumps(job.record(), indent=1) + "\n"
+    if repeats:
+        files[WORKLOAD] = workload
+    try:
+        with _uninterrupted():
+            _write(folder, files)
+    except OSError as error:
+        print(f"{job.tool}: {error.filename}: {error.strerror}; no {WORKLOAD}",
               file=sys.stderr)
         return False
     print(f"{job.tool}: {len(job.epochs)} epochs of {job.steady_s():.4g} s, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 
 from gpemu._exec.launch import become, parse
 from gpemu._record.job import name_of
@@ -39,6 +40,7 @@ def main(words=None) -> None:
     folder = os.path.abspath(options.output)
     try:
         os.makedirs(folder, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()  # now, not at the end
     except OSError as error:
         sys.exit(f"gpemu record: {folder}: {error.strerror}")
     become(options.command, "record", {

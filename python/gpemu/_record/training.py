@@ -67,10 +67,30 @@ class Training(job.Job):
                          ).most_common(1)[0][0]
         self.loader = next((l for n, l in recorder.loaders.values()
                             if n == number), None)
+        epochs = [e for e in recorder.epochs if e["loader"] == number]
+        cut = self._cut(epochs)
         super().__init__(
             options, _device(recorder),
-            [e for e in recorder.epochs if e["loader"] == number],
-            _samples(worker.read(options["samples"], number)))
+            epochs, _samples(worker.read(options["samples"], number)))
+        if cut:
+            self.note(cut)
+
+    def _cut(self, epochs):
+        """The last epoch, if the script ended in it, is left out. A note."""
+        last, error = epochs[-1], getattr(sys, "last_type", None)
+        steps = len(last["steps"])
+        less = len(epochs) > 1 and steps < len(epochs[-2]["steps"])
+        if self.loader is None or "loaded_ns" in last or not less and (
+                not error or last["batches"] == _length(self.loader)):
+            return None  # it leaves each epoch early, or loads no more than that
+        text = "the script ended " + (f"with {error.__name__} " if error else "") \
+            + f"after {steps} steps of epoch {len(epochs) - 1}"
+        if len(epochs) > 1:
+            del epochs[-1]
+            return text + ", which is left out"
+        self.failed = not issubclass(error, KeyboardInterrupt)
+        return text + (f": no {job.WORKLOAD}" if self.failed
+                       else ", which are repeated")
 
     def loading(self):
         l = self.loader
@@ -148,6 +168,9 @@ def _length(dataset):
 def write(recorder, options):
     if recorder.epochs:
         job.write(Training(recorder, options))
-        return
-    print("gpemu record: no training step was seen: a forward pass, "
-          "backward() and the step of an optimiser", file=sys.stderr)
+        worker.tell(options["samples"])
+    elif recorder.samples and not worker.told(options["samples"]):
+        # of the processes that trained nothing the first one
+        print("gpemu record: no training step was seen: a forward pass, "
+              "backward() and the step of an optimiser, in the process of the "
+              "command or in rank 0 of torchrun", file=sys.stderr)

@@ -8,6 +8,7 @@ the rest, in which it was blocked: reads, as a rule.
 """
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -20,6 +21,7 @@ import torch.utils.data._utils.fetch as fetchers
 
 # Samples that a process writes; then it only counts. arbitrary: some 10 MB
 MOST = 100_000
+LOADER = "GPEMU_RECORD_LOADER"  # its number, in the environment
 
 
 def cost():
@@ -70,7 +72,7 @@ class Watch:
         self.n += len(samples)
         if not samples:
             return
-        line = {"process": self.pid, "loader": int(os.environ.get("GPEMU_RECORD_LOADER", 0)),
+        line = {"process": self.pid, "loader": int(os.environ.get(LOADER, 0)),
                 "batch": [b - a for a, b in zip(*total)],
                 "samples": samples, "files": self.files,
                 "transforms": self.transforms}
@@ -179,6 +181,33 @@ def install(path):
         kind.fetch = _fetch(kind.fetch, attribute, watch)
 
 
+class Begun:
+    """In a worker, before its first batch: the number of its loader, however the
+    process was started."""
+
+    def __init__(self, number, then):
+        self._number, self._then = number, then
+
+    def __call__(self, worker):
+        os.environ[LOADER] = self._number
+        if self._then:
+            self._then(worker)
+
+
+# Instead of a batch: a process has written the record
+_TOLD = b"{}\n"
+
+
+def tell(path):
+    with contextlib.suppress(OSError), open(path, "ab") as f:
+        f.write(_TOLD)
+
+
+def told(path):
+    with open(path, "rb") as f:
+        return _TOLD in f
+
+
 def read(path, loader):
     """What the workers of this loader wrote, batch by batch."""
     by = defaultdict(list)
@@ -188,7 +217,7 @@ def read(path, loader):
                 batch = json.loads(line)
             except ValueError:  # there was no space for all of it
                 continue
-            if batch["loader"] == loader:
+            if batch and batch["loader"] == loader:
                 by[batch["process"]].append(batch)
     for mine in by.values():
         # imports, first touches

@@ -13,6 +13,9 @@ from torch.utils.data import (BatchSampler, DataLoader, Dataset,
 
 name, folder = sys.argv[1:]
 BATCH = 8
+# Epoch and step after which it ends
+ENDS = {"fails": (1, 3), "fails-first": (0, 3), "interrupted": (1, 3),
+        "interrupted-first": (0, 3)}
 
 
 class Files(Dataset):
@@ -29,6 +32,11 @@ class Files(Dataset):
         return torch.full((3, 8, 8), float(first)), i % 10
 
 
+class Memory(Files):
+    def __getitem__(self, i):
+        return torch.full((3, 8, 8), float(i)), i % 10
+
+
 class Stream(Files, IterableDataset):
     def __len__(self):
         raise TypeError("nobody knows")
@@ -41,16 +49,16 @@ def network():
     return nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 10))
 
 
-files = Stream() if name == "stream" else Files()
+files = {"stream": Stream, "memory": Memory}.get(name, Files)()
 
 
-def batches():
+def batches(files=files):
     how = {"batch_size": BATCH, "num_workers": int(name != "inline")}
     if name == "sampler":
         how = {"batch_sampler": BatchSampler(RandomSampler(files), BATCH,
                                              True)}
-    elif name == "spawn":
-        how["multiprocessing_context"] = "spawn"
+    elif name in ("spawn", "forkserver"):
+        how["multiprocessing_context"] = name
     return DataLoader(files, **how)
 
 
@@ -79,17 +87,28 @@ def train():
                 time.sleep(.03)
             if name == "killed" and i == 5:
                 os.kill(os.getpid(), signal.SIGKILL)
+            if (epoch, i) == ENDS.get(name):
+                if name.startswith("fails"):
+                    raise ValueError("on purpose")
+                os.kill(os.getpid(), signal.SIGINT)
             if name == "early" and i == 1:
                 break
-        if name == "validation":
+        if name in ("validation", "forkserver"):
             with torch.no_grad():
-                for images, labels in batches():
-                    time.sleep(.1)
+                for images, labels in batches(Files()):
+                    time.sleep(.1 if name == "validation" else 0)
                     model(images)
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    if name == "twice":  # Ctrl-C while the record is written
+        replace = os.replace
+
+        def interrupted(*names):
+            os.kill(os.getpid(), signal.SIGINT)
+            replace(*names)
+        os.replace = interrupted
     if "FILE_BYTES" in os.environ:
         import torch._dynamo  # noqa: F401: PyTorch 2.6 writes a file for it
         resource.setrlimit(resource.RLIMIT_FSIZE,
