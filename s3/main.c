@@ -96,7 +96,7 @@ static const struct conf_field fields[] = {
 	  .help = "clients may put and delete objects, which are kept in DIR "
 		  "beside those of SOURCE" },
 	{ "capacity", CONF_SIZE, offsetof(struct options, capacity),
-	  .arg = "SIZE", .min = 4096, .max = STORAGE_MOST_CAPACITY,
+	  .arg = "SIZE", .max = STORAGE_MOST_CAPACITY,
 	  .help = "capacity of the store with --writable, for the dataset and "
 		  "what is put (default: that of the profile, or no limit but "
 		  "that of DIR)" },

@@ -44,7 +44,7 @@ static const struct conf_field fields[] = {
 	  .help = "each byte in DIR takes the device's time of 1/X bytes "
 		  "(default: 1)" },
 	{ "capacity", CONF_SIZE, offsetof(struct options, capacity),
-	  .arg = "SIZE", .min = 4096, .max = STORAGE_MOST_CAPACITY,
+	  .arg = "SIZE", .max = STORAGE_MOST_CAPACITY,
 	  .help = "capacity of the device with --writable, for the dataset "
 		  "and what is made (default: that of the profile, or no "
 		  "limit but that of DIR)" },
