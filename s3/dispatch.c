@@ -22,6 +22,17 @@
 
 /* --- who asks ----------------------------------------------------------- */
 
+/* Is it one of --host, whatever the bucket is? */
+static bool is_named(const struct service *s, const char *host)
+{
+	char *const *names = s->hosts->items;
+
+	for (size_t i = 0; i < s->hosts->n; i++)
+		if (strcmp(names[i], "*") != 0 && host_is(host, names[i]))
+			return true;
+	return false;
+}
+
 /* Is the bucket in the name of the host, "bucket.localhost:9000"? */
 static bool in_host(const struct exchange *x)
 {
@@ -30,7 +41,8 @@ static bool in_host(const struct exchange *x)
 
 	/* "127.0.0.1" is no bucket "127" */
 	return host && host[strspn(host, "0123456789.:")] &&
-	       !strncasecmp(host, x->service->bucket, n) && host[n] == '.';
+	       !strncasecmp(host, x->service->bucket, n) && host[n] == '.' &&
+	       !is_named(x->service, host);
 }
 
 /* Is it a name of this server, with or without the bucket? */
@@ -46,9 +58,9 @@ static bool is_ours(const struct exchange *x, const char *host)
 	if (host_is(host, s->listen))
 		return true;
 	for (size_t i = 0; i < s->hosts->n; i++)
-		if (!strcmp(names[i], "*") || host_is(host, names[i]))
+		if (!strcmp(names[i], "*"))
 			return true;
-	return false;
+	return is_named(s, host);
 }
 
 /* Without a signature? */

@@ -165,6 +165,16 @@ static bool is_slow(struct client *c, uint64_t most_ns, uint64_t now)
 	return false;
 }
 
+/* Under the lock: has it gone in the middle of a body? libmicrohttpd is not
+ * told of an end that came together with the last bytes. */
+static bool is_gone(const struct client *c)
+{
+	char byte;
+
+	return c->state == READS_BODY &&
+	       recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 void endpoint_sweep(struct endpoint *e)
 {
 	uint64_t now = tick_wall();
@@ -172,7 +182,7 @@ void endpoint_sweep(struct endpoint *e)
 
 	pthread_mutex_lock(&e->lock);
 	DL_FOREACH (e->clients, c)
-		if (is_slow(c, e->c.header_ns, now))
+		if (is_slow(c, e->c.header_ns, now) || is_gone(c))
 			shutdown(c->fd, SHUT_RDWR);
 	pthread_mutex_unlock(&e->lock);
 }

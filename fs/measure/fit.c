@@ -430,7 +430,8 @@ static void fit_alone(const struct points *p, struct store *s)
 
 static void fit_together(const struct points *p, struct store *s)
 {
-	double mb[POINTS_MAX], last = 0, before = 0;
+	const struct point *before = NULL;
+	double mb[POINTS_MAX];
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
@@ -440,10 +441,11 @@ static void fit_together(const struct points *p, struct store *s)
 			continue;
 		mb[n++] = mb_per_s(at);
 		s->depth = at->depth;
-		before = last;
-		last = mb_per_s(at);
+		s->reached = before && before->bytes == at->bytes &&
+			     before->depth < at->depth &&
+			     mb_per_s(at) < GROWS * mb_per_s(before);
+		before = at;
 	}
-	s->reached = last < GROWS * before;
 	s->link_mb_per_s = near_most(mb, n);
 }
 

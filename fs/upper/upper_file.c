@@ -125,8 +125,10 @@ int upper_open(struct upper *u, uint64_t ino, int flags,
 	r = upper_adopt(u, ino, fd, flags, ret);
 	if (r == 0 && (*ret)->space && flags & O_TRUNC) {
 		r = upper_change(u, ino, NULL, &empty);
-		if (r < 0)
+		if (r < 0) {
 			upper_close(u, *ret);
+			*ret = NULL;
+		}
 	}
 	return r;
 }

@@ -105,9 +105,7 @@ static int add_entry(struct upper_space *s, const FTSENT *e,
 {
 	int r = 0;
 
-	if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR ||
-	    e->fts_info == FTS_NS)
-		return -e->fts_errno;
+	/* nor what cannot be looked at: it is served all the same */
 	if (e->fts_info != FTS_F || !S_ISREG(e->fts_statp->st_mode))
 		return 0;
 	if (e->fts_statp->st_nlink > 1)
@@ -150,6 +148,11 @@ int upper_space_limit(struct upper_space *s, uint64_t bytes, double scale,
 	char a[UNITS_TEXT], b[UNITS_TEXT], c[UNITS_TEXT];
 	int r;
 
+	if (bytes < UPPER_BLOCK)
+		return err_set(err, -EINVAL,
+			       "a capacity of %s has no block of %s",
+			       units_human_size((double)bytes, a),
+			       units_human_size(UPPER_BLOCK, b));
 	s->capacity = bytes / UPPER_BLOCK;
 	s->scale = scale;
 	s->used = dataset;
@@ -191,7 +194,8 @@ void upper_space_move(struct upper_space *s, uint64_t add, uint64_t less)
 {
 	LOCK_SCOPE(&s->lock);
 
-	s->used += add - less;
+	/* others may have changed what it knows of */
+	s->used = s->used + add > less ? s->used + add - less : 0;
 }
 
 void upper_space_open(struct upper_space *s, struct upper_taken *t, int fd)

@@ -11,7 +11,8 @@
  *
  * `used` is never less than what the files have, as a write counts before it is
  * done, and, unless the folder was changed by others, never above `capacity`.
- * Calls wait for attributes of the folder's file system at most.
+ * Calls wait for the file system of the folder: attributes, cuts, and names
+ * that are removed.
  */
 #ifndef GPEMU_FS_UPPER_UPPER_SPACE_H
 #define GPEMU_FS_UPPER_UPPER_SPACE_H

@@ -99,11 +99,12 @@ void gather_release(struct gather *g, struct batch *b)
 {
 	struct singles_batch *m = container_of(b, struct singles_batch, batch);
 
+	LOCK_SCOPE(&g->lock);
+
+	/* both at once: its windows may make the next batch */
 	for (uint32_t i = 0; i < b->n; i++)
 		flow_release(g->flow, m->single[i]);
-	pthread_mutex_lock(&g->lock);
 	singles_release(&g->s, m);
-	pthread_mutex_unlock(&g->lock);
 }
 
 uint32_t gather_n_complete(struct gather *g)

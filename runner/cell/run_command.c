@@ -245,22 +245,29 @@ static int add_keys(struct command *c, const struct store *store)
 }
 
 /* Past a proxy of the user's. Programs read one name or the other. */
-static int add_no_proxy(struct command *c, const struct store *store)
+static int add_no_proxy_as(struct command *c, const struct store *store,
+			   const char *name, const char *other)
 {
-	const char *list = getenv("no_proxy");
+	const char *list = getenv(name);
 	_cleanup_free_ char *text = NULL;
-	int code, n = (int)strcspn(store->address, ":");
+	int n = (int)strcspn(store->address, ":");
 
-	list = list ? list : getenv("NO_PROXY");
+	list = list && *list ? list : getenv(other);
 	if (list && !strcmp(list, "*")) /* curl knows it alone */
 		text = strdup(list);
 	else if (asprintf(&text, "%s%s%.*s", list ? list : "",
 			  list && *list ? "," : "", n, store->address) < 0)
 		text = NULL;
-	if (!text)
-		return -ENOMEM;
-	code = add_variable(c, "no_proxy", "", text);
-	return code == 0 ? add_variable(c, "NO_PROXY", "", text) : code;
+	return text ? add_variable(c, name, "", text) : -ENOMEM;
+}
+
+/* Programs read one of the two first. */
+static int add_no_proxy(struct command *c, const struct store *store)
+{
+	int code = add_no_proxy_as(c, store, "no_proxy", "NO_PROXY");
+
+	return code == 0 ? add_no_proxy_as(c, store, "NO_PROXY", "no_proxy")
+			 : code;
 }
 
 /* What clients of S3 read from the environment; the region has a name in boto3,

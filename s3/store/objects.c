@@ -420,11 +420,23 @@ static void remove_folders(struct objects *o, const char *path)
 	}
 }
 
+/* What the device gets back when a name goes. */
+static uint64_t blocks_at(const struct objects *o, int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			       S_ISREG(st.st_mode) && st.st_nlink == 1
+		       ? blocks_of(o, (uint64_t)st.st_size)
+		       : 0;
+}
+
 /* Under the lock. */
 static int move_to(struct objects *o, const struct staged *s, const char *path)
 {
 	const char *name;
 	_cleanup_close_ int fd = make_folders(o, path, &name);
+	uint64_t less = fd < 0 ? 0 : blocks_at(o, fd, name);
 	int r = 0;
 
 	if (fd < 0)
@@ -433,6 +445,8 @@ static int move_to(struct objects *o, const struct staged *s, const char *path)
 		r = -errno;
 	if (r < 0)
 		remove_folders(o, path);
+	else
+		upper_space_move(&o->upper->space, 0, less);
 	return r;
 }
 
@@ -479,8 +493,8 @@ int objects_commit(struct objects *o, struct staged *s, struct stored *what,
 		r = settle(o, s, what, now);
 	if (r == 0) {
 		upper_space_move(&o->upper->space, blocks_of(o, what->bytes),
-				 s->blocks +
-					 (now ? blocks_of(o, now->bytes) : 0));
+				 s->blocks);
+		s->blocks = 0;
 		index_add(&o->index, what);
 	}
 	pthread_mutex_unlock(&o->lock);
@@ -500,7 +514,9 @@ static int remove_file(struct objects *o, const struct stored *w)
 	_cleanup_free_ char *folder =
 		slash ? strndup(w->path, (size_t)(slash - w->path))
 		      : strdup(".");
+	const char *name = slash ? slash + 1 : w->path;
 	_cleanup_close_ int fd = -1;
+	uint64_t less;
 
 	if (!folder)
 		return -ENOMEM;
@@ -508,7 +524,11 @@ static int remove_file(struct objects *o, const struct stored *w)
 			  false);
 	if (fd < 0)
 		return fd;
-	return unlinkat(fd, slash ? slash + 1 : w->path, 0) < 0 ? -errno : 0;
+	less = blocks_at(o, fd, name);
+	if (unlinkat(fd, name, 0) < 0)
+		return -errno;
+	upper_space_move(&o->upper->space, 0, less);
+	return 0;
 }
 
 int objects_remove(struct objects *o, const char *key, objects_may *may,
@@ -525,7 +545,8 @@ int objects_remove(struct objects *o, const char *key, objects_may *may,
 	r = remove_file(o, w);
 	if (r < 0 && r != -ENOENT)
 		return r;
-	upper_space_move(&o->upper->space, 0, blocks_of(o, w->bytes));
+	if (r == -ENOENT) /* others removed it */
+		upper_space_move(&o->upper->space, 0, blocks_of(o, w->bytes));
 	remove_folders(o, w->path);
 	index_remove(&o->index, key);
 	return 0;

@@ -108,6 +108,30 @@ boto3_python()
 	[[ $output == *'--capacity: nothing can be put; give --writable'* ]]
 }
 
+@test "s3 write: the space of files with two names, and of clients that went away" {
+	head -c 900000 /dev/urandom >"$TMP/part"
+	mkdir "$TMP/up"
+	cp "$TMP/part" "$TMP/up/a"
+	ln "$TMP/up/a" "$TMP/up/b"
+	write --anonymous --capacity 4M
+	[ "$(code -X DELETE "$URL/data/a")" = '204 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/c")" = '507 XMinioStorageFull' ]
+	[ "$(code -X DELETE "$URL/data/b")" = '204 ' ]
+	[ "$(code -T "$TMP/part" "$URL/data/c")" = '200 ' ]
+	[ "$(code -X DELETE "$URL/data/c")" = '204 ' ]
+	python3 - "$PORT" <<-'END'
+		import socket, sys
+		s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+		s.sendall(b"PUT /data/cut HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\n\r\n" + b"x" * 5000)
+	END
+	# long before --header-timeout, a minute
+	for _ in {1..50}; do
+		[ "$(code -T "$TMP/part" "$URL/data/c")" != '200 ' ] || break
+		sleep .2
+	done
+	[ -s "$TMP/up/c" ]
+}
+
 @test "s3 write: a body that is cut, too long, or not what it says" {
 	write --anonymous --header-timeout 2s
 	python3 - "$PORT" <<-'END'

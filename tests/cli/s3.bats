@@ -94,6 +94,10 @@ load s3
 	curl -s -H 'Host: example.com' "$URL/data" | grep -q 'see --host'
 	[ "$(curl -s --http1.0 -H Host: "$URL/data/a.txt")" = hello ]
 	kill "$SERVER"
+	# a name that begins as one of the bucket would
+	s3 --anonymous --host data.lan "$SRC"
+	[ "$(curl -s -H 'Host: data.lan' "$URL/data/a.txt")" = hello ]
+	kill "$SERVER"
 	s3 --anonymous --host '*' "$SRC"
 	[ "$(curl -s -H 'Host: example.com' "$URL/data/a.txt")" = hello ]
 	kill "$SERVER"

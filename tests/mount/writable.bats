@@ -587,6 +587,25 @@ print(sum(-(-os.path.getsize(os.path.join(d, f)) // 4096)
 	done
 }
 
+@test "capacity: a running program is not cut" {
+	cp "$(command -v sleep)" "$dir/program"
+	serve --capacity 100M
+	"$dir/program" 30 &
+	pids=$!
+	sleep .2
+	python3 - "$mp/program" <<-'END'
+	import errno, os, sys
+	for _ in range(3):
+	    try:
+	        os.open(sys.argv[1], os.O_RDONLY | os.O_TRUNC)
+	        assert False
+	    except OSError as error:
+	        assert error.errno == errno.ETXTBSY, error
+	END
+	cmp "$mp/program" "$dir/program"
+	kill $pids
+}
+
 @test "capacity: writers together never exceed it" {
 	serve --capacity 2M
 	python3 - "$mp" "$dir" <<-'END'

@@ -395,3 +395,21 @@ for i in range(9):
     assert json.loads(record.read_text())["totals"]["steps"] == 5
     assert len([e for e in json.loads(trace.read_text())
                 if e["name"] == "optimizer"]) == 5
+
+
+def test_a_job_writes_to_no_file_of_others(tmp_path, monkeypatch):
+    """The descriptor of the command's file may be another file's by now."""
+    from gpemu._exec import job
+
+    monkeypatch.setenv("GPEMU_EXEC_RANKS", "")
+    job.begin()
+    descriptor = int(os.environ["GPEMU_EXEC_RANKS"].rsplit("/", 1)[1])
+    assert descriptor >= 200  # not the first that a shell opens
+    job.joined().close()
+    os.close(descriptor)
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    monkeypatch.setenv("GPEMU_EXEC_RANKS", str(mine))
+    with pytest.raises(FileNotFoundError):
+        job.joined()
+    assert mine.read_text() == "mine"

@@ -188,7 +188,7 @@ static void bursts_leave_the_processor_to_others(void **state)
 	clock_t cpu = clock();
 
 	(void)state;
-#ifdef __SANITIZE_THREAD__
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 	skip_because("a sanitizer takes its own time");
 #endif
 	assert_non_null(items);

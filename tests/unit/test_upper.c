@@ -392,7 +392,9 @@ static void *work(void *arg)
 		if (!f)
 			continue;
 		upper_write(f, bytes, sizeof(bytes), bytes_at);
+		pthread_mutex_lock(&k->u->space.lock);
 		assert_true(k->u->space.used <= LIMIT);
+		pthread_mutex_unlock(&k->u->space.lock);
 		resize(k, ino, f, (int64_t)bytes_at);
 		if (rng_below(&rng, 2))
 			drop(k, name);

@@ -4,6 +4,7 @@ without a name, which the command opened; the last one has them all."""
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -21,13 +22,20 @@ _OWN = ("rank", "epochs", "totals", "copied_bytes", "pinned", "notes")
 
 def begin():
     """In the process that becomes the command."""
-    file = os.memfd_create("gpemu-exec", 0)
+    low = os.memfd_create("gpemu-exec", os.MFD_CLOEXEC)
+    # where no script has a file of its own
+    file = fcntl.fcntl(low, fcntl.F_DUPFD, 200)
+    os.close(low)
     os.environ[_FILE] = f"/proc/{os.getpid()}/fd/{file}"
 
 
 def joined():
     """The file. Open from now on: the command may end before its ranks."""
-    return open(os.environ.get(_FILE, ""), "r+b")
+    file = open(os.environ.get(_FILE, ""), "r+b")
+    if os.readlink(f"/proc/self/fd/{file.fileno()}").startswith("/memfd:gpemu-exec"):
+        return file
+    file.close()
+    raise FileNotFoundError(errno.ENOENT, "its descriptor is another file's")
 
 
 @contextlib.contextmanager

@@ -91,7 +91,7 @@ def main(words=None) -> None:
         if chosen[name]:
             chosen[name] = os.path.abspath(chosen[name])
             try:  # now, and not after the training
-                output(chosen[name], "w" if name == "trace" else "a").close()
+                output(chosen[name], "w").close()
             except OSError as error:
                 sys.exit(f"gpemu exec: {chosen[name]}: {error.strerror}")
     for name in "gpu", "gpu_server":

@@ -33,7 +33,9 @@ class Record:
                                  options["time_scale"])
         if "RANK" in os.environ:  # of torchrun, whose children have one job
             self.join(int(os.environ["RANK"]),
-                      int(os.environ.get("WORLD_SIZE", 1)), os.getppid())
+                      int(os.environ.get("WORLD_SIZE", 1)),
+                      f"{os.getppid()}."
+                      f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}")
         else:
             self.join(0, 1, os.getpid())
 

@@ -47,8 +47,7 @@ class Watch:
         if self.pid != os.getpid():  # first, or after a fork
             self.pid, self.n = os.getpid(), 0
             try:
-                self.out = os.open(
-                    self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+                self.out = _open(self.path, os.O_WRONLY | os.O_APPEND)
             except OSError as error:
                 self.stop(error)
         self.samples, self.files = [], []
@@ -199,19 +198,36 @@ _TOLD = b"{}\n"
 
 
 def tell(path):
-    with contextlib.suppress(OSError), open(path, "ab") as f:
+    with contextlib.suppress(OSError), \
+            open(_open(path, os.O_WRONLY | os.O_APPEND), "ab") as f:
         f.write(_TOLD)
 
 
+def _open(path, flags):
+    """A file without a name, that a process has open. Its descriptor may be
+    another file's by now."""
+    file = os.open(path, flags | os.O_CLOEXEC)
+    if not os.fstat(file).st_nlink:
+        return file
+    os.close(file)
+    raise FileNotFoundError(errno.ENOENT, "its process has ended")
+
+
 def told(path):
-    with open(path, "rb") as f:
+    with open(_open(path, os.O_RDONLY), "rb") as f:
         return _TOLD in f
 
 
 def read(path, loader):
     """What the workers of this loader wrote, batch by batch."""
     by = defaultdict(list)
-    with open(path, "rb") as f:
+    try:
+        file = _open(path, os.O_RDONLY)
+    except OSError as error:
+        print(f"gpemu record: the samples of workers: {error.strerror}",
+              file=sys.stderr)
+        return []
+    with open(file, "rb") as f:
         for line in f:
             try:
                 batch = json.loads(line)
