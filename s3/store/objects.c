@@ -494,7 +494,6 @@ int objects_commit(struct objects *o, struct staged *s, struct stored *what,
 	if (r == 0) {
 		upper_space_move(&o->upper->space, blocks_of(o, what->bytes),
 				 s->blocks);
-		s->blocks = 0;
 		index_add(&o->index, what);
 	}
 	pthread_mutex_unlock(&o->lock);
