@@ -230,7 +230,7 @@ static int fit(const struct points *p, struct fit *ret, struct err *err)
  * The quantiles less `less` ns, ascending. The last one is not the longest that
  * happened to come, but what gives the lines between them the mean that was
  * measured: a single slow read would weigh too much, or too little. Beyond `to`
- * they stay: the rest waited for a quota.
+ * they stay: the rest waited for a quota, or too few were seen.
  */
 static void quantiles(const struct point *p, double less, double to,
 		      double ret[POINT_QUANTILES])
