@@ -505,10 +505,15 @@ uint32_t pipeline_loans(const struct pipeline *p)
 
 void loan_end(struct loan *l)
 {
-	if (!l)
+	struct pipeline *p = l ? l->pipeline : NULL;
+
+	if (!p)
 		return;
-	atomic_fetch_sub(&l->pipeline->n_loans, 1);
+	atomic_fetch_add(&p->users, 1);
 	put(l);
+	/* only now: by this number another batch may be taken */
+	atomic_fetch_sub(&p->n_loans, 1);
+	leave(p);
 }
 
 void pipeline_work(struct pipeline *p, struct work *ret)
