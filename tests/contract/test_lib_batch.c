@@ -3,6 +3,8 @@
 #include "tests/contract/lib_rig.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -455,6 +457,81 @@ static void test_drop_what_is_held(void **state)
 	gpemu_close(g);
 }
 
+/* --- dropped by several threads ------------------------------------------- */
+
+static _Atomic(struct gpemu_memory *) to_drop[3];
+static atomic_bool no_more;
+
+static void *drop_all(void *arg)
+{
+	_Atomic(struct gpemu_memory *) *slot = arg;
+
+	for (bool last = false; !last;) {
+		last = atomic_load(&no_more);
+		gpemu_drop(atomic_exchange(slot, NULL));
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* Into the first slot that is free: as if each thread had a queue. */
+static void drop_elsewhere(struct gpemu_memory *memory)
+{
+	for (unsigned i = 0;; i++) {
+		struct gpemu_memory *none = NULL;
+
+		if (atomic_compare_exchange_strong(&to_drop[i % 3], &none,
+						   memory))
+			return;
+	}
+}
+
+static void one_epoch(struct gpemu *g)
+{
+	const struct gpemu_batch *b;
+	unsigned n = 0;
+	int r;
+
+	assert_int_equal(gpemu_begin_epoch(g, NULL), 1);
+	while ((r = gpemu_next(g, &b)) == 1 || r == -EBUSY) {
+		struct kept k;
+
+		if (r == -EBUSY)
+			continue; /* too many are kept just now */
+		keep(g, b, &k);
+		n += b->n;
+		assert_int_equal(gpemu_submit(g, b, NULL), 0);
+		check_kept(&k);
+		drop_elsewhere(k.memory);
+	}
+	assert_int_equal(r, 0);
+	assert_int_equal(n, LIB_N);
+	assert_int_equal(gpemu_end_epoch(g, NULL), 0);
+}
+
+static void test_drop_by_threads(void **state)
+{
+	static const char *const more[] = {
+		"prefetch=1", "workers=1",  "batching=ready",
+		"batch=4",    "epochs=300", "pin=off",
+		NULL
+	};
+	struct gpemu *g = lib_open(NULL, more);
+	pthread_t threads[3];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, drop_all,
+						&to_drop[i]),
+				 0);
+	for (unsigned i = 0; i < 300; i++)
+		one_epoch(g);
+	atomic_store(&no_more, true);
+	for (unsigned i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	gpemu_close(g);
+}
+
 /* Locked memory for one batch, not for two. */
 static void test_no_room(void **state)
 {
@@ -549,6 +626,7 @@ int main(void)
 		cmocka_unit_test(test_keep),
 		cmocka_unit_test(test_keep_in_turn),
 		cmocka_unit_test(test_drop_what_is_held),
+		cmocka_unit_test(test_drop_by_threads),
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_next_within),
 		cmocka_unit_test(test_next_within_of_a_service),
