@@ -425,12 +425,11 @@ static uint64_t blocks_at(const struct objects *o, int dir, const char *name)
 {
 	struct stat st;
 
-	return o->upper->space.capacity &&
-			       fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ==
-				       0 &&
-			       S_ISREG(st.st_mode) && st.st_nlink == 1
-		       ? blocks_of(o, (uint64_t)st.st_size)
-		       : 0;
+	if (!o->upper->space.capacity ||
+	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISREG(st.st_mode) || st.st_nlink > 1)
+		return 0;
+	return blocks_of(o, (uint64_t)st.st_size);
 }
 
 /* Under the lock. */
