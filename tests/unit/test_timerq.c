@@ -175,22 +175,19 @@ static void among_many_it_gets_up_early(void **state)
 	assert_true(early < late / 2);
 }
 
-/* In each burst most timers are among few that are left. */
-static void bursts_leave_the_processor_to_others(void **state)
+/* CPU time of bursts of timers, as a share of wall time. In each burst most
+ * timers are among few that are left. */
+static double bursts_cpu(uint64_t spin_ns)
 {
 	enum { BURST = 12, BURSTS = 250, APART_US = 100 };
 	struct item *items = calloc(BURST * BURSTS, sizeof(*items));
-	struct seen s = { .tick = tick_new(1, TICK_DEFAULT_SPIN_NS),
+	struct seen s = { .tick = tick_new(1, spin_ns),
 			  .lock = PTHREAD_MUTEX_INITIALIZER,
 			  .all = PTHREAD_COND_INITIALIZER };
 	struct timerq *q;
 	uint64_t from, now, wall;
 	clock_t cpu = clock();
 
-	(void)state;
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-	skip_because("a sanitizer takes its own time");
-#endif
 	assert_non_null(items);
 	assert_int_equal(timerq_new(s.tick, fire, &s, &q), 0);
 	from = tick_now(s.tick);
@@ -206,8 +203,27 @@ static void bursts_leave_the_processor_to_others(void **state)
 	timerq_free(q);
 	tick_free(s.tick);
 	free(items);
-	/* the spin before each of the last eight would take two thirds */
-	assert_true((double)cpu / CLOCKS_PER_SEC < .35 * (double)wall / 1e9);
+	return (double)cpu / CLOCKS_PER_SEC / ((double)wall / 1e9);
+}
+
+/* A wake-up costs what it costs on this machine: without any spin too. */
+static void bursts_leave_the_processor_to_others(void **state)
+{
+	double woken, spun;
+	int tries = 3;
+
+	(void)state;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+	skip_because("a sanitizer takes its own time");
+#endif
+	do {
+		woken = bursts_cpu(0);
+		spun = bursts_cpu(TICK_DEFAULT_SPIN_NS) - woken;
+		print_message("CPU: wake-ups %.2f, spinning %.2f\n", woken,
+			      spun);
+		/* before each of the last eight it would take two thirds */
+	} while (spun >= .25 && --tries);
+	assert_true(spun < .25);
 }
 
 /* Also if the system does not grant it. */
