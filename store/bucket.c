@@ -52,6 +52,7 @@ struct bucket {
 	bool started;
 	pthread_mutex_t lock; /* guards the rest */
 	bool stopping;
+	int cancel_fd; /* -1: none */
 	struct bucket_read *first, *last;
 	uint64_t requests, retries, bytes;
 	uint64_t connection_errors, errors[600]; /* by status */
@@ -290,6 +291,21 @@ static int start_due(struct bucket *b)
 					     (uint64_t)INT_MAX);
 }
 
+/* Sleep until a transfer moves or is due, or there is a new read. */
+static void rest(struct bucket *b, int wait)
+{
+	struct curl_waitfd cancel = { .fd = -1, .events = CURL_WAIT_POLLIN };
+
+	pthread_mutex_lock(&b->lock);
+	cancel.fd = b->cancel_fd;
+	pthread_mutex_unlock(&b->lock);
+	curl_multi_poll(b->multi, &cancel, cancel.fd >= 0, wait, NULL);
+	if (!cancel.revents)
+		return;
+	LOCK_SCOPE(&b->lock);
+	b->stopping = true;
+}
+
 static bool stopping(struct bucket *b)
 {
 	LOCK_SCOPE(&b->lock);
@@ -331,7 +347,7 @@ static void *run(void *arg)
 		finish_all(b);
 		wait = start_due(b);
 		if (!can_start(b)) /* a read that comes from here on wakes it */
-			curl_multi_poll(b->multi, NULL, 0, wait, NULL);
+			rest(b, wait);
 	}
 	cancel_all(b);
 	return NULL;
@@ -372,6 +388,7 @@ int bucket_open(const char *url, unsigned connections, struct bucket **ret,
 		return err_set(err, -ENOMEM, "out of memory");
 	}
 	b->tries = MOST_TRIES;
+	b->cancel_fd = -1;
 	pthread_mutex_init(&b->lock, NULL);
 	r = bucket_split(url, &b->name, &b->prefix, err);
 	if (r == 0)
@@ -416,6 +433,17 @@ void bucket_free(struct bucket *b)
 void bucket_tries(struct bucket *b, unsigned most)
 {
 	b->tries = most;
+}
+
+void bucket_cancel_on(struct bucket *b, int fd)
+{
+	LOCK_SCOPE(&b->lock);
+	b->cancel_fd = fd;
+}
+
+const char *bucket_base(const struct bucket *b)
+{
+	return b->base;
 }
 
 /* --- reads -------------------------------------------------------------- */
@@ -600,18 +628,21 @@ static int found_key(void *ctx, const struct answer_object *o)
 static int list_pages(struct bucket *b, uint64_t pages,
 		      struct answer_page *page, char *buf, struct err *err)
 {
+	char before[ANSWER_TOKEN + 1] = "";
 	uint64_t n = 0;
 	int r;
 
 	do {
-		_cleanup_free_ char *before = strdup(page->token);
-
-		r = before ? get_page(b, page, buf, err) : -ENOMEM;
-		/* it would never end */
+		r = get_page(b, page, buf, err);
+		/* it would never end: any circle of tokens is seen, as those
+		 * of pages 1, 2, 4, 8... are kept (Brent 1980) */
 		if (r == 0 && page->token[0] && !strcmp(before, page->token))
 			r = err_set(err, -EPROTO,
 				    "%s: the listing repeats itself", b->base);
-	} while (r == 0 && page->token[0] && ++n != pages);
+		n++;
+		if (!(n & (n - 1)))
+			memcpy(before, page->token, sizeof(before));
+	} while (r == 0 && page->token[0] && n != pages);
 	return r;
 }
 

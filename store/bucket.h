@@ -34,6 +34,11 @@ void bucket_free(struct bucket *b);
 /* Send each request at most so often, >= 1; before the first one. Without it:
  * as long as a store may be slow, half a minute. */
 void bucket_tries(struct bucket *b, unsigned most);
+/* Cancel all requests, also later ones, as soon as `fd` is readable; before the
+ * first one. It stays the caller's, and is not read. */
+void bucket_cancel_on(struct bucket *b, int fd);
+/* The URL of the bucket, with the store's address. */
+const char *bucket_base(const struct bucket *b);
 
 /* Start it, from any thread, also from `done`. */
 void bucket_start(struct bucket *b, struct bucket_read *r);

@@ -304,15 +304,16 @@ static size_t n_measured(const struct points *p)
 	return n;
 }
 
-static int resume(const struct options *o, struct points *p, uint64_t bytes,
-		  FILE **ret_state, struct err *err)
+/* A state is of this path, at `base`, with this limit alone. */
+static int resume(const struct options *o, struct points *p, const char *base,
+		  uint64_t bytes, FILE **ret_state, struct err *err)
 {
 	char what[512];
 	size_t known;
 	int r;
 
-	snprintf(what, sizeof(what), "%s, %llu bytes", o->storage,
-		 (unsigned long long)bytes);
+	snprintf(what, sizeof(what), "%s%s%s, %llu bytes", o->storage,
+		 *base ? " at " : "", base, (unsigned long long)bytes);
 	r = points_resume(p, o->state, what, ret_state, err);
 	known = r == 0 ? n_measured(p) : 0;
 	if (known)
@@ -360,7 +361,7 @@ static int open_target(const struct options *o, struct stop *stop,
 
 	if (t->is_bucket) {
 		announce(o);
-		r = objects_open(o->storage + strlen(scheme), o->requests,
+		r = objects_open(o->storage + strlen(scheme), o->requests, stop,
 				 &t->objects, err);
 		if (r < 0)
 			return r;
@@ -368,10 +369,11 @@ static int open_target(const struct options *o, struct stop *stop,
 		points_bucket(p, o->requests,
 			      o->download - MIN(got, o->download / 2),
 			      t->objects.page, t->objects.object[0].bytes);
-		return resume(o, p, o->download, ret_state, err);
+		return resume(o, p, bucket_base(t->objects.bucket), o->download,
+			      ret_state, err);
 	}
 	points_all(p, PROBE_BYTES);
-	r = resume(o, p, o->space, ret_state, err);
+	r = resume(o, p, "", o->space, ret_state, err);
 	return r < 0 ? r : area_open(o->storage, o->space, stop, &t->area, err);
 }
 
@@ -386,14 +388,13 @@ static int run(const struct options *o, bool is_bucket, struct stop *stop,
 
 	if (r == 0) {
 		r = measure_all(o, &t, &points, state, stop, err);
-		if (is_bucket)
-			report_used(&t.objects);
 		if (r == 0)
 			r = finish(o, &t, &points, err);
 	}
-	if (is_bucket)
+	if (is_bucket) {
+		report_used(&t.objects);
 		objects_close(&t.objects);
-	else
+	} else
 		area_close(&t.area);
 	if (state)
 		fclose(state);
@@ -442,8 +443,8 @@ int profile_tool_measure_storage(int argc, char **argv)
 		{ .name = "gpemu-profile measure",
 		  .summary =
 			  "Measure the storage below a path, and write a "
-			  "storage profile, or compare one with it. --storage "
-			  "s3://x --help has the options of a bucket.",
+			  "storage profile, or compare one with it. Options of "
+			  "a bucket: --storage s3://x --help.",
 		  .fields = fields },
 		{ .name = "gpemu-profile measure",
 		  .summary = "Measure a bucket of an object store, and write a "
@@ -472,7 +473,7 @@ int profile_tool_measure_storage(int argc, char **argv)
 		r = stop_init(&stop, &err);
 	if (r == 0)
 		r = run(&o, is_bucket, &stop, &err);
-	if (r == -EINTR)
+	if (r == -EINTR && access(o.state, F_OK) == 0)
 		fprintf(stderr,
 			"%s: stopped; the measured points are in %s, and the "
 			"same command continues from there\n",

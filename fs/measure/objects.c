@@ -68,8 +68,8 @@ static int choose(struct objects *o, struct err *err)
 	return 0;
 }
 
-int objects_open(const char *url, uint64_t requests, struct objects *ret,
-		 struct err *err)
+int objects_open(const char *url, uint64_t requests, struct stop *stop,
+		 struct objects *ret, struct err *err)
 {
 	uint64_t pages =
 		MIN(MAX(requests / 100, (uint64_t)1), (uint64_t)MOST_PAGES);
@@ -81,11 +81,12 @@ int objects_open(const char *url, uint64_t requests, struct objects *ret,
 	if (r < 0)
 		return r;
 	bucket_tries(ret->bucket, 1);
+	bucket_cancel_on(ret->bucket, stop->fd);
 	r = bucket_list(ret->bucket, pages, found, ret, err);
 	if (r == 0)
 		r = choose(ret, err);
 	if (r < 0)
-		return r;
+		return stop_came(stop) ? -EINTR : r;
 	objects_used(ret, &sent, &bytes);
 	ret->page = sent ? bytes / sent : 0;
 	return 0;
@@ -311,7 +312,7 @@ static int probe_lists(struct objects *o, struct point *p, struct stop *stop,
 		r = bucket_list(o->bucket, 1, enough, NULL, err);
 		hist_add_alone(h, bucket_page_ns(o->bucket), 1);
 		ns += bucket_page_ns(o->bucket);
-		if (r == 0 && stop_came(stop))
+		if (stop_came(stop))
 			r = -EINTR;
 	}
 	if (r == 0)

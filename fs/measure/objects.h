@@ -28,11 +28,11 @@ struct objects {
 
 /*
  * List what is below `url`, "//BUCKET[/PREFIX]": one page for each 100 of
- * `requests`, at most 10. As bucket_open and bucket_list; -ENODATA: no object
- * has OBJECTS_LEAST bytes; with a text.
+ * `requests`, at most 10. As bucket_open and bucket_list; -EINTR: `stop` came;
+ * -ENODATA: no object has OBJECTS_LEAST bytes; with a text.
  */
-int objects_open(const char *url, uint64_t requests, struct objects *ret,
-		 struct err *err);
+int objects_open(const char *url, uint64_t requests, struct stop *stop,
+		 struct objects *ret, struct err *err);
 /* Safe on a failed objects_open. */
 void objects_close(struct objects *o);
 

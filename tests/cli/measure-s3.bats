@@ -81,11 +81,15 @@ print(o["GetObject"] > 200 and o.get("PutObject", 0) == 0)')" = True ]
 	curl -s "$URL/data/a.txt" | grep -q hello
 	"$BUILD/gpemu-fs" -s ./$try.yaml --dump-config "$SRC" / | grep -q "$try.yaml"
 	# measured points are not measured again, whose requests cost money
-	AWS_ENDPOINT_URL=$URL run -0 measure s3://data/deep --requests 400 --download 192M \
+	run -0 measure s3://data/deep --requests 400 --download 192M \
 		--output again.yaml --state $try.yaml.state
 	[[ $output == *"points are taken from $try.yaml.state"* ]]
 	[[ $output == *"requests sent: 1, received: "* ]]
 	near again.yaml channels=10 read=10
+	# a bucket of that name at another address is another
+	AWS_ENDPOINT_URL=$URL run -1 measure s3://data/deep --requests 400 --download 192M \
+		--output other.yaml --state $try.yaml.state
+	[[ $output == *"$try.yaml.state"* ]] && [ ! -e other.yaml ]
 }
 
 @test "measure-s3: a store that fails now and then, and one that always does" {
@@ -112,11 +116,13 @@ print(o["GetObject"] > 200 and o.get("PutObject", 0) == 0)')" = True ]
 	[[ ${lines[-1]} == *"/data/: access denied: AccessDenied"* ]]
 }
 
-# refused TEXT COMMAND...: an announcement, and one line with the text
+# refused TEXT COMMAND...: an announcement, what was used if anything was, and one
+# line with the text
 refused() {
 	run -1 "${@:2}"
 	echo "$output"
-	[[ ${lines[-1]} == *"$1"* ]] && [ "${#lines[@]}" -le 2 ]
+	[[ ${lines[-1]} == *"$1"* ]] && [ "${#lines[@]}" -le 3 ]
+	[ "${#lines[@]}" -le 2 ] || [[ ${lines[1]} == *"requests sent: 1, received: "* ]]
 	[ ! -e x.yaml ] && [ ! -e x.yaml.state ]
 }
 
@@ -165,4 +171,23 @@ refused() {
 	wait $pid && false
 	grep -q "the same command continues from there" err
 	[ ! -e x.yaml ] && [ -s x.yaml.state ]
+}
+
+@test "measure-s3: Ctrl-C while a store does not answer" {
+	cat >"$TMP/stalls.yaml" <<-END
+		name: stalls
+		source: a test
+		readdir: {source: a test, latency: {kind: const, value: 20s}}
+	END
+	bucket -s "$TMP/stalls.yaml"
+	"$BUILD/gpemu-profile" measure --storage s3://data --output x.yaml 2>err 3>&- &
+	pid=$!
+	until grep -q "at most" err; do sleep .05; done
+	sleep .3 # until it has asked
+	start=$SECONDS
+	kill -INT $pid
+	wait $pid && false
+	[ $((SECONDS - start)) -lt 10 ]
+	[ ! -e x.yaml ] && [ ! -e x.yaml.state ]
+	! grep -q "continues from there" err
 }

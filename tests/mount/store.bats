@@ -184,7 +184,8 @@ boto3.client("s3", region_name="us-east-1").put_object(Bucket="data", Key="c4/f0
 lying_server()
 {
 	cat >"$BATS_TEST_TMPDIR/lies.py" <<-'END'
-		import http.server, sys, urllib.parse
+		import http.server, itertools, sys, urllib.parse
+		TOKENS = itertools.cycle("abcde")
 		KEYS = "whole", "long", "range", "total", "etag", "headers", "moved", "none", "again"
 		seen = set()
 		class Server(http.server.BaseHTTPRequestHandler):
@@ -200,7 +201,7 @@ lying_server()
 		        more = prefix == "loop/"
 		        keys = ["elsewhere"] if prefix == "other/" else [prefix + k for k in KEYS]
 		        self.answer(200, ("<ListBucketResult><IsTruncated>%s</IsTruncated>" % str(more).lower()
-		            + ("<NextContinuationToken>t</NextContinuationToken>" if more else "")
+		            + (f"<NextContinuationToken>{next(TOKENS)}</NextContinuationToken>" if more else "")
 		            + "".join(f"<Contents><Key>{k}</Key><Size>10</Size><ETag>\"e\"</ETag></Contents>" for k in keys)
 		            + ("" if prefix != "cut/" else "<Contents>") + "</ListBucketResult>").encode())
 		    def do_GET(self):
