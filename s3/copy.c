@@ -163,7 +163,7 @@ static int read_piece(struct exchange *x, char *buf, size_t n)
 	return got < 0 ? (int)got : (size_t)got == n ? 0 : -EIO;
 }
 
-/* On a thread of the server. */
+/* On a thread of the writers. */
 static int work(void *ctx)
 {
 	struct exchange *x = ctx;
@@ -189,6 +189,9 @@ static int work(void *ctx)
 	p->from_fd = -1;
 	md5_digest(&md5, sizeof(p->md5), p->md5);
 	put_etag(p->md5, p->etag);
+	x->failure = r == 0 && x->operation == OPERATION_COPY
+			     ? put_store(x, &p->file)
+			     : FAILURE_NONE;
 	return r;
 }
 
@@ -211,12 +214,10 @@ static enum MHD_Result answer(struct exchange *x)
 
 static enum MHD_Result finish(struct exchange *x)
 {
-	enum failure f = failure_of(x->error);
+	enum failure f = x->error ? failure_of(x->error) : x->failure;
 
-	if (f == FAILURE_NONE)
-		f = x->operation == OPERATION_COPY
-			    ? put_store(x, &x->put->file)
-			    : multipart_add(x, &x->put->file, x->put->md5);
+	if (f == FAILURE_NONE && x->operation == OPERATION_COPY_PART)
+		f = multipart_add(x, &x->put->file, x->put->md5);
 	return f ? exchange_fail(x, f, NULL) : answer(x);
 }
 

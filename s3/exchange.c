@@ -143,7 +143,7 @@ enum MHD_Result exchange_fail(struct exchange *x, enum failure f,
 /* --- waiting ------------------------------------------------------------ */
 
 static bool start(struct exchange *x, enum storage_op op, uint32_t node,
-		  const char *path, uint64_t bytes, int (*work)(void *x))
+		  const char *path, uint64_t bytes, bool works)
 {
 	const struct wait_for f = { .server = x->service->server,
 				    .connection = x->connection,
@@ -152,8 +152,8 @@ static bool start(struct exchange *x, enum storage_op op, uint32_t node,
 				    .path = path,
 				    .bytes = bytes,
 				    .arrival = x->arrival,
-				    .work = work,
-				    .ctx = x };
+				    .writers = works ? x->service->writers
+						     : NULL };
 
 	x->wait = wait_new(&f);
 	return x->wait;
@@ -181,7 +181,7 @@ enum MHD_Result exchange_wait(struct exchange *x, exchange_step *step)
 enum MHD_Result exchange_operate(struct exchange *x, enum storage_op op,
 				 uint32_t node, exchange_step *step)
 {
-	start(x, op, node, NULL, 0, NULL);
+	start(x, op, node, NULL, 0, false);
 	return exchange_wait(x, step);
 }
 
@@ -194,16 +194,27 @@ uint32_t exchange_object(const struct exchange *x)
 }
 
 void exchange_charge(struct exchange *x, enum storage_op op, uint64_t bytes,
-		     int (*work)(void *x))
+		     bool works)
 {
-	start(x, op, exchange_object(x), x->key, bytes, work);
+	if (*x->key)
+		start(x, op, exchange_object(x), x->key, bytes, works);
+	else
+		start(x, op, TREE_ROOT, NULL, bytes, works);
+}
+
+enum MHD_Result exchange_work(struct exchange *x, int (*work)(void *x),
+			      exchange_step *step)
+{
+	if (x->wait)
+		wait_work(x->wait, work, x);
+	return exchange_wait(x, step);
 }
 
 enum MHD_Result exchange_change(struct exchange *x, enum storage_op op,
 				int (*work)(void *x), exchange_step *step)
 {
 	exchange_charge(x, op, 0, work);
-	return exchange_wait(x, step);
+	return work ? exchange_work(x, work, step) : exchange_wait(x, step);
 }
 
 /* --- headers ------------------------------------------------------------ */

@@ -48,6 +48,7 @@ struct service {
 	struct ctl *ctl;
 	struct names names;
 	struct objects *objects; /* NULL: read-only */
+	struct writers *writers; /* with them */
 	struct uploads uploads;
 	struct throttle throttle;
 	const struct source_ops *source; /* of what is copied */
@@ -122,14 +123,18 @@ enum MHD_Result exchange_operate(struct exchange *x, enum storage_op op,
 				 uint32_t node, exchange_step *step);
 /* The number of x->key on the device: above all of the tree. */
 uint32_t exchange_object(const struct exchange *x);
-/* The same of what clients put: x->key. It goes on at once; `work` NULL: there
- * is none. */
+/* The same of what clients put: x->key, or "", the bucket. It goes on at once.
+ * `works`: there is a real operation, exchange_work(). */
 void exchange_charge(struct exchange *x, enum storage_op op, uint64_t bytes,
-		     int (*work)(void *x));
+		     bool works);
 /* Go on with `step` when the device, which was charged, is done; without memory
  * for that it fails. */
 enum MHD_Result exchange_wait(struct exchange *x, exchange_step *step);
-/* Both. */
+/* The same, and when `work` of `x` is done, on a thread of the writers, if no
+ * fault ended the operation. x->error is that of either. */
+enum MHD_Result exchange_work(struct exchange *x, int (*work)(void *x),
+			      exchange_step *step);
+/* Charge and wait; `work` NULL: there is none. */
 enum MHD_Result exchange_change(struct exchange *x, enum storage_op op,
 				int (*work)(void *x), exchange_step *step);
 /* All but the struct, `receive` and `put`: the request has ended. */

@@ -217,6 +217,8 @@ static int start_objects(struct program *p, const char *source, struct err *err)
 	if (r == 0 && dir)
 		r = objects_new(dir, &p->service.names, &p->service.objects,
 				err);
+	if (r == 0 && dir && (r = writers_new(&p->service.writers)) < 0)
+		err_set(err, r, "cannot start a thread: %s", strerror(-r));
 	uploads_init(&p->service.uploads, p->service.objects);
 	return r;
 }
@@ -260,15 +262,15 @@ enum { OTHER_FILES = ENDPOINT_SPARE + 64 + 64 };
 static unsigned fit_connections(const struct options *o)
 {
 	rlim_t each = o->writable ? 2 : 1, most;
+	rlim_t other = OTHER_FILES + (o->writable ? WRITERS_FILES : 0);
 	struct rlimit files;
 
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return (unsigned)o->connections;
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
-	most = files.rlim_cur > OTHER_FILES + each
-		       ? (files.rlim_cur - OTHER_FILES) / each
-		       : 1;
+	most = files.rlim_cur > other + each ? (files.rlim_cur - other) / each
+					     : 1;
 	if (most >= o->connections)
 		return (unsigned)o->connections;
 	log_warn("--connections %llu: only %llu, as this process may have %llu "
@@ -463,7 +465,9 @@ static void fini(struct program *p)
 	/* answers all that is pending, so that no connection is suspended */
 	if (p->setup.server)
 		server_stop(p->setup.server);
+	writers_stop(p->service.writers);
 	endpoint_free(p->endpoint);
+	writers_free(p->service.writers);
 	uploads_fini(&p->service.uploads);
 	objects_free(p->service.objects);
 	throttle_fini(&p->service.throttle);

@@ -148,7 +148,7 @@ static enum MHD_Result begin_part(struct exchange *x)
 		f = receive_new(x, true, PUT_MOST);
 	if (f != FAILURE_NONE)
 		return exchange_fail(x, f, NULL);
-	exchange_charge(x, STORAGE_WRITE, x->receive->bytes, NULL);
+	exchange_charge(x, STORAGE_WRITE, x->receive->bytes, false);
 	x->step = part_received;
 	return x->receiving ? MHD_YES : part_received(x);
 }
@@ -399,7 +399,7 @@ static enum failure complete(struct exchange *x, struct list *l)
 	return f;
 }
 
-/* On a thread of the server. */
+/* On a thread of the writers. */
 static int complete_work(void *ctx)
 {
 	struct exchange *x = ctx;

@@ -36,6 +36,7 @@ void put_free(struct exchange *x)
 	stored_put(p->from);
 	uploads_drop(p->uploads, p->upload);
 	free(p->headers);
+	free(p->text);
 	free(p);
 }
 
@@ -124,24 +125,30 @@ char *put_with_checksum(const struct exchange *x, const char *headers)
 
 static enum MHD_Result finish(struct exchange *x)
 {
+	enum failure f = x->error ? failure_of(x->error) : x->failure;
+
+	return f ? exchange_fail(x, f, NULL) : put_answer(x, x->put->etag);
+}
+
+/* On a thread of the writers. */
+static int work(void *ctx)
+{
+	struct exchange *x = ctx;
 	struct put *p = x->put;
 	_cleanup_free_ char *own = TAKE_PTR(p->headers);
-	enum failure f = failure_of(x->error);
 
-	if (f == FAILURE_NONE) {
-		p->headers = put_with_checksum(x, own);
-		put_etag(x->receive->md5, p->etag);
-		f = p->headers ? put_store(x, &x->receive->file)
-			       : FAILURE_UNAVAILABLE;
-	}
-	return f ? exchange_fail(x, f, NULL) : put_answer(x, p->etag);
+	p->headers = put_with_checksum(x, own);
+	put_etag(x->receive->md5, p->etag);
+	x->failure = p->headers ? put_store(x, &x->receive->file)
+				: FAILURE_UNAVAILABLE;
+	return 0;
 }
 
 static enum MHD_Result received(struct exchange *x)
 {
 	enum failure f = receive_end(x->receive);
 
-	return f ? exchange_fail(x, f, NULL) : exchange_wait(x, finish);
+	return f ? exchange_fail(x, f, NULL) : exchange_work(x, work, finish);
 }
 
 enum MHD_Result put_begin(struct exchange *x)
@@ -159,7 +166,7 @@ enum MHD_Result put_begin(struct exchange *x)
 	if (f != FAILURE_NONE)
 		return exchange_fail(x, f, why);
 	/* the device takes its time while the body comes */
-	exchange_charge(x, STORAGE_WRITE, x->receive->bytes, NULL);
+	exchange_charge(x, STORAGE_WRITE, x->receive->bytes, true);
 	x->step = received;
 	return x->receiving ? MHD_YES : received(x);
 }

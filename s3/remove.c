@@ -13,15 +13,20 @@
 /* Source: Amazon S3 API reference, DeleteObjects. */
 enum { MOST_KEYS = 1000 };
 
+/* On a thread of the writers, as is that of many. */
+static int work(void *ctx)
+{
+	struct exchange *x = ctx;
+	int r = objects_remove(x->service->objects, x->key, put_may, x);
+
+	x->failure = r == -ECANCELED ? x->failure : failure_of(r);
+	return 0;
+}
+
 static enum MHD_Result finish(struct exchange *x)
 {
-	enum failure f = failure_of(x->error);
-	int r;
+	enum failure f = x->error ? failure_of(x->error) : x->failure;
 
-	if (f == FAILURE_NONE) {
-		r = objects_remove(x->service->objects, x->key, put_may, x);
-		f = r == -ECANCELED ? x->failure : failure_of(r);
-	}
 	return f ? exchange_fail(x, f, NULL) : put_answer(x, NULL);
 }
 
@@ -29,6 +34,7 @@ static enum MHD_Result finish(struct exchange *x)
 
 struct request {
 	char *keys[MOST_KEYS], *next;
+	int errors[MOST_KEYS];
 	size_t n;
 	bool quiet, version;
 };
@@ -54,67 +60,95 @@ static bool read_element(void *ctx, const char *path, const char *text)
 	return true;
 }
 
-static void remove_one(struct exchange *x, const char *key, bool quiet, FILE *f)
+/* May clients remove it? As of a request of its own. */
+static enum failure check_key(struct exchange *x, char *key, const char **why)
 {
-	enum failure failure;
+	char *own = x->key;
+	enum failure f;
+
+	x->key = key;
+	f = put_check_key(x, why);
+	x->key = own;
+	return f;
+}
+
+static void remove_all(struct exchange *x, struct request *r)
+{
 	const char *why;
 
-	x->key = (char *)key; /* as of a request of its own */
-	failure = put_check_key(x, &why);
+	for (size_t i = 0; i < r->n; i++)
+		r->errors[i] = check_key(x, r->keys[i], &why)
+				       ? -EPERM
+				       : objects_remove(x->service->objects,
+							r->keys[i], NULL, NULL);
+}
+
+static void add_answer(struct exchange *x, const struct request *r, size_t i,
+		       FILE *f)
+{
+	const char *why;
+	enum failure failure = check_key(x, r->keys[i], &why);
+
 	if (failure == FAILURE_NONE)
-		failure = failure_of(
-			objects_remove(x->service->objects, key, NULL, NULL));
+		failure = failure_of(r->errors[i]);
 	if (failure) {
 		fputs("<Error>", f);
-		xml_element(f, "Key", key);
+		xml_element(f, "Key", r->keys[i]);
 		xml_element(f, "Code", failure_code(failure));
 		xml_element(f, "Message", why ? why : failure_text(failure));
 		fputs("</Error>", f);
-	} else if (!quiet) {
+	} else if (!r->quiet) {
 		fputs("<Deleted>", f);
-		xml_element(f, "Key", key);
+		xml_element(f, "Key", r->keys[i]);
 		fputs("</Deleted>", f);
 	}
 }
 
-static enum MHD_Result answer(struct exchange *x, const struct request *r)
+/* Into the text of the answer. */
+static enum failure answer(struct exchange *x, struct request *r)
 {
-	char *text = NULL, *own = x->key;
-	size_t n = 0;
-	FILE *f = open_memstream(&text, &n);
+	struct put *p = x->put;
+	FILE *f = open_memstream(&p->text, &p->n_text);
 
 	if (!f)
-		return exchange_fail(x, FAILURE_UNAVAILABLE, NULL);
+		return FAILURE_UNAVAILABLE;
+	remove_all(x, r);
 	fputs(XML_START "<DeleteResult" XML_SPACE ">", f);
 	for (size_t i = 0; i < r->n; i++)
-		remove_one(x, r->keys[i], r->quiet, f);
+		add_answer(x, r, i, f);
 	fputs("</DeleteResult>", f);
-	x->key = own;
-	return exchange_xml(x, f, &text, &n);
+	return fclose(f) == 0 ? FAILURE_NONE : FAILURE_UNAVAILABLE;
+}
+
+static int work_many(void *ctx)
+{
+	struct exchange *x = ctx;
+	struct request *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	if (!elements_read(x->receive->text, x->receive->bytes, read_element,
+			   r) ||
+	    !r->n)
+		x->failure = FAILURE_MALFORMED_XML;
+	else if (r->version)
+		x->failure = FAILURE_NOT_IMPLEMENTED;
+	else
+		x->failure = answer(x, r);
+	for (size_t i = 0; i < r->n; i++)
+		free(r->keys[i]);
+	free(r->next);
+	free(r);
+	return 0;
 }
 
 static enum MHD_Result finish_many(struct exchange *x)
 {
-	struct request *r = calloc(1, sizeof(*r));
-	enum failure f = failure_of(x->error);
-	enum MHD_Result result;
+	enum failure f = x->error ? failure_of(x->error) : x->failure;
 
-	if (f == FAILURE_NONE && !r)
-		f = FAILURE_UNAVAILABLE;
-	if (f == FAILURE_NONE &&
-	    (!elements_read(x->receive->text, x->receive->bytes, read_element,
-			    r) ||
-	     !r->n))
-		f = FAILURE_MALFORMED_XML;
-	if (f == FAILURE_NONE && r->version)
-		f = FAILURE_NOT_IMPLEMENTED;
-	result = f ? exchange_fail(x, f, NULL) : answer(x, r);
-	for (size_t i = 0; r && i < r->n; i++)
-		free(r->keys[i]);
-	if (r)
-		free(r->next);
-	free(r);
-	return result;
+	return f ? exchange_fail(x, f, NULL)
+		 : exchange_text(x, "application/xml", TAKE_PTR(x->put->text),
+				 x->put->n_text);
 }
 
 static enum MHD_Result received(struct exchange *x)
@@ -122,7 +156,7 @@ static enum MHD_Result received(struct exchange *x)
 	enum failure f = receive_end(x->receive);
 
 	return f ? exchange_fail(x, f, NULL)
-		 : exchange_operate(x, STORAGE_REMOVE, TREE_ROOT, finish_many);
+		 : exchange_change(x, STORAGE_REMOVE, work_many, finish_many);
 }
 
 enum MHD_Result remove_begin(struct exchange *x)
@@ -133,9 +167,10 @@ enum MHD_Result remove_begin(struct exchange *x)
 	if (x->operation == OPERATION_DELETE) {
 		f = put_check_key(x, &why);
 		return f ? exchange_fail(x, f, why)
-			 : exchange_change(x, STORAGE_REMOVE, NULL, finish);
+			 : exchange_change(x, STORAGE_REMOVE, work, finish);
 	}
-	f = receive_new(x, false, PUT_MOST_TEXT);
+	f = put_new(x) ? receive_new(x, false, PUT_MOST_TEXT)
+		       : FAILURE_UNAVAILABLE;
 	if (f != FAILURE_NONE)
 		return exchange_fail(x, f, NULL);
 	x->step = received;

@@ -10,11 +10,19 @@
 
 struct wait {
 	struct fetch fetch;
+	struct write_job job;
 	struct wait_for what;
 	char *path;
+	int (*work)(void *ctx);
+	void *ctx;
 	pthread_mutex_t lock; /* guards all below */
-	unsigned refs;	      /* of the device, of the request */
-	bool done, waits;
+	unsigned refs;	      /* of the device, the request, the work */
+	bool accepted;	      /* by the device: there is no fault */
+	bool served;	      /* the device, or a fault, has ended it */
+	bool ready;	      /* there is `work` */
+	bool working, worked;
+	bool left; /* the request has: nobody waits */
+	bool over, waits;
 	int error;
 };
 
@@ -32,29 +40,103 @@ static void put(struct wait *w)
 	free(w);
 }
 
-static void done(struct fetch *f, bool stopping)
+/* Under the lock, by each who ends a part of it: is that the last? */
+static bool ends(struct wait *w)
 {
-	struct wait *w = container_of(f, struct wait, fetch);
-	int error = stopping ? -ECONNABORTED : f->error;
+	bool works = w->what.writers && !w->error && !w->left;
 
-	server_metadata_answered(w->what.server, f, error);
+	if (w->over || !w->served || w->working || (works && !w->worked))
+		return false;
+	w->over = true;
+	return true;
+}
+
+/* Without the lock. */
+static void end(struct wait *w)
+{
+	server_metadata_answered(w->what.server, &w->fetch, w->error);
 	pthread_mutex_lock(&w->lock);
-	w->error = error;
-	w->done = true;
 	if (w->waits) {
 		w->waits = false;
 		MHD_resume_connection(w->what.connection);
 	}
 	pthread_mutex_unlock(&w->lock);
+}
+
+/* --- the real operation ------------------------------------------------- */
+
+static void run(struct write_job *j, bool stopping)
+{
+	struct wait *w = container_of(j, struct wait, job);
+	int r = stopping ? -ECONNABORTED : w->work(w->ctx);
+	bool ended;
+
+	pthread_mutex_lock(&w->lock);
+	w->working = false;
+	w->worked = true;
+	w->error = w->error ? w->error : r;
+	ended = ends(w);
+	pthread_mutex_unlock(&w->lock);
+	if (ended)
+		end(w);
 	put(w);
 }
 
-static int work(struct fetch *f)
+/* Begin it, if all is there that it needs. */
+static void begin(struct wait *w)
+{
+	bool begins;
+
+	pthread_mutex_lock(&w->lock);
+	begins = w->ready && w->accepted && !w->error && !w->working &&
+		 !w->worked;
+	w->working |= begins;
+	w->refs += begins;
+	pthread_mutex_unlock(&w->lock);
+	if (begins)
+		writers_add(w->what.writers, &w->job);
+}
+
+void wait_work(struct wait *w, int (*work)(void *ctx), void *ctx)
+{
+	pthread_mutex_lock(&w->lock);
+	w->work = work;
+	w->ctx = ctx;
+	w->ready = true;
+	pthread_mutex_unlock(&w->lock);
+	begin(w);
+}
+
+/* --- the device --------------------------------------------------------- */
+
+static void done(struct fetch *f, bool stopping)
+{
+	struct wait *w = container_of(f, struct wait, fetch);
+	int error = stopping ? -ECONNABORTED : f->error;
+	bool ended;
+
+	pthread_mutex_lock(&w->lock);
+	w->served = true;
+	w->error = w->error ? w->error : error;
+	ended = ends(w);
+	pthread_mutex_unlock(&w->lock);
+	if (ended)
+		end(w);
+	put(w);
+}
+
+static int accept_it(struct fetch *f)
 {
 	struct wait *w = container_of(f, struct wait, fetch);
 
-	return w->what.work(w->what.ctx);
+	pthread_mutex_lock(&w->lock);
+	w->accepted = true;
+	pthread_mutex_unlock(&w->lock);
+	begin(w);
+	return 0;
 }
+
+/* --- its life ----------------------------------------------------------- */
 
 struct wait *wait_new(const struct wait_for *f)
 {
@@ -67,6 +149,7 @@ struct wait *wait_new(const struct wait_for *f)
 		return NULL;
 	}
 	w->what = *f;
+	w->job.run = run;
 	w->refs = 2;
 	pthread_mutex_init(&w->lock, NULL);
 	w->fetch = (struct fetch){ .op = f->op,
@@ -75,7 +158,8 @@ struct wait *wait_new(const struct wait_for *f)
 				   .bytes = f->bytes,
 				   .arrival = f->arrival,
 				   .client = w,
-				   .work = f->work ? work : NULL,
+				   .work = f->writers ? accept_it : NULL,
+				   .here = true,
 				   .done = done };
 	server_operate(f->server, &w->fetch);
 	return w;
@@ -86,7 +170,7 @@ bool wait_over(struct wait *w, int *ret_error)
 	bool over;
 
 	pthread_mutex_lock(&w->lock);
-	over = w->done;
+	over = w->over;
 	*ret_error = w->error;
 	if (!over) {
 		w->waits = true;
@@ -98,6 +182,15 @@ bool wait_over(struct wait *w, int *ret_error)
 
 void wait_free(struct wait *w)
 {
-	if (w)
-		put(w);
+	bool ended;
+
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->left = true;
+	ended = ends(w);
+	pthread_mutex_unlock(&w->lock);
+	if (ended)
+		end(w);
+	put(w);
 }

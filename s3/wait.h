@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An operation of the device for one request, while which the client may go.
+ * An operation of the device for one request, while which the client may go,
+ * and the real one of a write. This begins when the request is ready for it,
+ * but not if a fault ended the operation, and runs while the device takes its
+ * time: it is a lower bound of the duration and does not add to it.
+ *
+ *	wait_new() --- device, or a fault -------> deadline --+
+ *		 |  no fault                                   +--> over
+ *	wait_work() --+--> a thread of the writers ------------+
+ *
  * Whoever finds it unfinished suspends the connection; its end resumes it.
  */
 #ifndef GPEMU_S3_WAIT_H
@@ -9,6 +17,7 @@
 #include <microhttpd.h>
 
 #include "fs/server/server.h"
+#include "s3/store/writers.h"
 
 struct wait;
 
@@ -19,14 +28,13 @@ struct wait_for {
 	uint32_t node;
 	const char *path; /* of an object that was put; NULL: of the tree */
 	uint64_t bytes, arrival;
-	/* The real operation, on a thread of the server: 0 or -errno. `ctx`
-	 * must live until the end. NULL: there is none. */
-	int (*work)(void *ctx);
-	void *ctx;
+	struct writers *writers; /* NULL: there is no real operation */
 };
 
 /* It begins. NULL: no memory. */
 struct wait *wait_new(const struct wait_for *f);
+/* The real operation, 0 or -errno; once. `ctx` must live until the end. */
+void wait_work(struct wait *w, int (*work)(void *ctx), void *ctx);
 /* Has it ended, with *ret_error 0, of a fault or of the work? Else the
  * connection is suspended. On a thread of the connection. */
 bool wait_over(struct wait *w, int *ret_error);
