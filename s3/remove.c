@@ -77,10 +77,8 @@ static void remove_all(struct exchange *x, struct request *r)
 	const char *why;
 
 	for (size_t i = 0; i < r->n; i++)
-		r->errors[i] = check_key(x, r->keys[i], &why)
-				       ? -EPERM
-				       : objects_remove(x->service->objects,
-							r->keys[i], NULL, NULL);
+		r->errors[i] = check_key(x, r->keys[i], &why) ? -EPERM : 0;
+	objects_remove_all(x->service->objects, r->keys, r->n, r->errors);
 }
 
 static void add_answer(struct exchange *x, const struct request *r, size_t i,

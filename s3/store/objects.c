@@ -21,6 +21,7 @@
 #include "common/thread.h"
 #include "common/util.h"
 #include "fs/upper/upper.h"
+#include "s3/store/folders.h"
 #include "s3/store/place.h"
 
 #define ATTRIBUTE "user.gpemu.s3"
@@ -36,6 +37,7 @@ struct objects {
 	bool attributes; /* the file system has them */
 	pthread_mutex_t lock;
 	struct index index;
+	struct folders folders;
 };
 
 /* --- attributes --------------------------------------------------------- */
@@ -96,14 +98,6 @@ static int describe(int fd, struct stored *w)
 
 /* --- what is there at the start ----------------------------------------- */
 
-static int open_folder(int at, const char *name)
-{
-	int fd = openat(at, name,
-			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
 static int add_file(struct objects *o, int dir, const char *name,
 		    const char *path, const char *key)
 {
@@ -140,7 +134,7 @@ static int scan(struct objects *o, int fd, const char *path, bool odd);
 static int scan_folder(struct objects *o, int at, const char *name,
 		       const char *path, bool odd)
 {
-	int fd = place_leads(path, odd) ? open_folder(at, name) : -ENOENT;
+	int fd = place_leads(path, odd) ? folders_open(at, name) : -ENOENT;
 
 	return fd == -EACCES || fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP
 		       ? 0
@@ -185,13 +179,13 @@ static int make_own(int at, const char *name)
 {
 	if (mkdirat(at, name, S_IRWXU) < 0 && errno != EEXIST)
 		return -errno;
-	return open_folder(at, name);
+	return folders_open(at, name);
 }
 
 /* Files of a server that was killed. */
 static int empty(int fd)
 {
-	int own = open_folder(fd, ".");
+	int own = folders_open(fd, ".");
 	DIR *dir = own < 0 ? NULL : fdopendir(own);
 	const struct dirent *d;
 
@@ -221,10 +215,13 @@ static int start(struct objects *o)
 			"at the end",
 			strerror(errno));
 	if (r == 0)
-		r = scan(o, open_folder(o->upper->dir.fd, "."), "", false);
+		r = scan(o, folders_open(o->upper->dir.fd, "."), "", false);
 	odd = r == 0 ? make_own(own, PLACE_ODD_NAME) : -1;
 	if (r == 0)
 		r = scan(o, odd, PLACE_ODD, true);
+	/* those of a server that was killed before it had synced them */
+	if (r == 0 && syncfs(o->upper->dir.fd) < 0)
+		r = -errno;
 	return r;
 }
 
@@ -240,6 +237,8 @@ int objects_new(const char *dir, const struct names *names,
 	o->uploads = -1;
 	pthread_mutex_init(&o->lock, NULL);
 	r = upper_new(dir, names->tree, &o->upper, err);
+	if (r == 0)
+		folders_init(&o->folders, &o->upper->dir);
 	if (r == 0 && (r = start(o)) < 0)
 		err_set(err, r, "--writable %s: %s", dir, strerror(-r));
 	if (r < 0) {
@@ -264,6 +263,8 @@ void objects_free(struct objects *o)
 		close(o->uploads);
 	}
 	index_fini(&o->index);
+	if (o->upper)
+		folders_fini(&o->folders);
 	upper_free(o->upper);
 	pthread_mutex_destroy(&o->lock);
 	free(o);
@@ -368,58 +369,6 @@ void objects_drop(struct objects *o, struct staged *s)
 	*s = (struct staged){ .fd = -1 };
 }
 
-/* Under the lock: the folder of a path, which is made, and the last name. */
-static int make_folders(struct objects *o, const char *path,
-			const char **ret_name)
-{
-	int fd = open_folder(o->upper->dir.fd, ".");
-	const char *slash;
-
-	while (fd >= 0 && (slash = strchr(path, '/'))) {
-		_cleanup_free_ char *name =
-			strndup(path, (size_t)(slash - path));
-		int next = -ENOMEM;
-
-		if (name && (mkdirat(fd, name, 0777) == 0 || errno == EEXIST))
-			next = open_folder(fd, name);
-		else if (name)
-			next = -errno;
-		close(fd);
-		fd = next;
-		path = slash + 1;
-	}
-	*ret_name = path;
-	return fd;
-}
-
-/* Under the lock: remove the folders above `path` that have become empty. */
-static void remove_folders(struct objects *o, const char *path)
-{
-	_cleanup_free_ char *copy = strdup(path);
-	char *slash;
-
-	while (copy && (slash = strrchr(copy, '/'))) {
-		_cleanup_close_ int fd = -1;
-		const char *name = copy;
-
-		*slash = 0;
-		if (!strcmp(copy, PLACE_ODD))
-			return;
-		slash = strrchr(copy, '/');
-		if (slash) {
-			*slash = 0;
-			fd = beneath_open(&o->upper->dir, copy,
-					  O_RDONLY | O_DIRECTORY, false);
-			*slash = '/';
-			name = slash + 1;
-		} else {
-			fd = open_folder(o->upper->dir.fd, ".");
-		}
-		if (fd < 0 || unlinkat(fd, name, AT_REMOVEDIR) < 0)
-			return;
-	}
-}
-
 /* What the device gets back when a name goes. */
 static uint64_t blocks_at(const struct objects *o, int dir, const char *name)
 {
@@ -436,7 +385,7 @@ static uint64_t blocks_at(const struct objects *o, int dir, const char *name)
 static int move_to(struct objects *o, const struct staged *s, const char *path)
 {
 	const char *name;
-	_cleanup_close_ int fd = make_folders(o, path, &name);
+	_cleanup_close_ int fd = folders_make(&o->folders, path, &name);
 	uint64_t less = fd < 0 ? 0 : blocks_at(o, fd, name);
 	int r = 0;
 
@@ -445,7 +394,7 @@ static int move_to(struct objects *o, const struct staged *s, const char *path)
 	else if (renameat(o->uploads, name_of(s).text, fd, name) < 0)
 		r = -errno;
 	if (r < 0)
-		remove_folders(o, path);
+		folders_remove(&o->folders, path);
 	else
 		upper_space_move(&o->upper->space, 0, less);
 	return r;
@@ -476,35 +425,50 @@ static int settle(struct objects *o, const struct staged *s, struct stored *w,
 	return r;
 }
 
-int objects_commit(struct objects *o, struct staged *s, struct stored *what,
-		   objects_may *may, void *ctx)
+/* Under the lock. Takes `what` if it succeeds. */
+static int add_object(struct objects *o, const struct staged *s,
+		      struct stored *what, objects_may *may, void *ctx)
 {
-	const struct stored *now;
-	int r = describe(s->fd, what);
+	const struct stored *now = index_find(&o->index, what->key);
+	int r = may ? may(ctx, now) : 0;
 
-	if (r == 0)
-		r = write_attribute(o, s->fd, what);
-	pthread_mutex_lock(&o->lock);
-	now = index_find(&o->index, what->key);
-	if (r == 0 && may)
-		r = may(ctx, now);
 	if (r == 0)
 		r = index_reserve(&o->index);
 	if (r == 0)
 		r = settle(o, s, what, now);
+	if (r < 0)
+		return r;
+	upper_space_move(&o->upper->space, blocks_of(o, what->bytes),
+			 s->blocks);
+	index_add(&o->index, what);
+	return 0;
+}
+
+int objects_commit(struct objects *o, struct staged *s, struct stored *what,
+		   objects_may *may, void *ctx)
+{
+	int r = describe(s->fd, what);
+
+	if (r == 0)
+		r = write_attribute(o, s->fd, what);
+	/* before it has its name: until then the disk has the one before it */
+	if (r == 0 && fsync(s->fd) < 0)
+		r = -errno;
+	stored_get(what); /* others may replace it at once */
 	if (r == 0) {
-		upper_space_move(&o->upper->space, blocks_of(o, what->bytes),
-				 s->blocks);
-		index_add(&o->index, what);
+		pthread_mutex_lock(&o->lock);
+		r = add_object(o, s, what, may, ctx);
+		pthread_mutex_unlock(&o->lock);
 	}
-	pthread_mutex_unlock(&o->lock);
-	if (r == 0) {
+	if (r < 0) {
+		stored_put(what);
+	} else {
 		close(s->fd);
 		*s = (struct staged){ .fd = -1 };
-	} else {
-		stored_put(what);
+		r = folders_sync(&o->folders, what->path);
 	}
 	objects_drop(o, s);
+	stored_put(what);
 	return r;
 }
 
@@ -531,23 +495,75 @@ static int remove_file(struct objects *o, const struct stored *w)
 	return 0;
 }
 
-int objects_remove(struct objects *o, const char *key, objects_may *may,
-		   void *ctx)
+/* *ret_path: where it was, malloc'ed; NULL: it was not there. */
+static int remove_object(struct objects *o, const char *key, objects_may *may,
+			 void *ctx, char **ret_path)
 {
 	struct stored *w;
+	char *path;
 	int r;
 
+	*ret_path = NULL;
 	LOCK_SCOPE(&o->lock);
 	w = index_find(&o->index, key);
 	r = may ? may(ctx, w) : 0;
 	if (r < 0 || !w)
 		return r;
-	r = remove_file(o, w);
-	if (r < 0 && r != -ENOENT)
+	path = strdup(w->path);
+	r = path ? remove_file(o, w) : -ENOMEM;
+	if (r < 0 && r != -ENOENT) {
+		free(path);
 		return r;
+	}
 	if (r == -ENOENT) /* others removed it */
 		upper_space_move(&o->upper->space, 0, blocks_of(o, w->bytes));
-	remove_folders(o, w->path);
+	folders_remove(&o->folders, path);
 	index_remove(&o->index, key);
+	*ret_path = path;
 	return 0;
+}
+
+int objects_remove(struct objects *o, const char *key, objects_may *may,
+		   void *ctx)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = remove_object(o, key, may, ctx, &path);
+
+	return r == 0 && path ? folders_sync(&o->folders, path) : r;
+}
+
+/* Are they in the same folder? */
+static bool are_beside(const char *a, const char *b)
+{
+	const char *end = strrchr(a, '/');
+	size_t n = end ? (size_t)(end - a) + 1 : 0;
+
+	return !strncmp(a, b, n) && !strchr(b + n, '/');
+}
+
+void objects_remove_all(struct objects *o, char *const *keys, size_t n,
+			int *errors)
+{
+	_cleanup_free_ char *last = NULL;
+	size_t since = 0; /* of those, which wait for its folder */
+
+	for (size_t i = 0; i <= n; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		if (i < n && errors[i] == 0)
+			errors[i] =
+				remove_object(o, keys[i], NULL, NULL, &path);
+		if (i < n && (!path || (last && are_beside(last, path))))
+			continue;
+		if (last) {
+			int r = folders_sync(&o->folders, last);
+
+			for (; since < i; since++)
+				errors[since] = errors[since] ? errors[since]
+							      : r;
+			free(last);
+		}
+		since = i;
+		last = TAKE_PTR(path);
+	}
 }

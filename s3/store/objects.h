@@ -10,12 +10,15 @@
  *
  * A file is renamed into its place when it is complete, so an object is there
  * as a whole or not at all, also if the process is killed; the next one empties
- * `uploads`. What is more than bytes, the ETag and headers, is an extended
- * attribute, and counts as long as the file is not changed by others. Links in
- * DIR are not followed.
+ * `uploads`. Its bytes are on the disk before it has its name, and the name is
+ * when the call returns, so it survives a loss of power as well.
  *
- * All calls may wait for the file system; any thread. They return >= 0 or
- * -errno.
+ * What is more than bytes, the ETag and headers, is an extended attribute, and
+ * counts as long as the file is not changed by others. Links in DIR are not
+ * followed.
+ *
+ * All calls may wait for the file system, those that commit and remove for a
+ * sync of it; any thread. They return >= 0 or -errno.
  */
 #ifndef GPEMU_S3_STORE_OBJECTS_H
 #define GPEMU_S3_STORE_OBJECTS_H
@@ -58,6 +61,7 @@ int objects_reopen(struct objects *o, struct staged *s);
  * It is the object `what->key` from now on. Takes `what`, whose bytes, time and
  * place are filled in, and `s`, in any case. `may` is called with the present
  * object or NULL, while no other changes: what it returns < 0 ends the call.
+ * Another error may be of the sync of its name: the object may be there.
  */
 typedef int objects_may(void *ctx, const struct stored *now);
 int objects_commit(struct objects *o, struct staged *s, struct stored *what,
@@ -65,5 +69,9 @@ int objects_commit(struct objects *o, struct staged *s, struct stored *what,
 /* 0 also if it is not there. */
 int objects_remove(struct objects *o, const char *key, objects_may *may,
 		   void *ctx);
+/* The same of many, with a sync for each folder and not for each of them. In:
+ * those with an error are left out; out: the error of each. */
+void objects_remove_all(struct objects *o, char *const *keys, size_t n,
+			int *errors);
 
 #endif

@@ -360,6 +360,19 @@ boto3_python()
 	grep -q '^[^,]*,write,[0-9]*,,0,5368709120,.*,EBUSY,,busy$' "$TMP/trace"
 }
 
+@test "s3 write: what was answered is there after a kill" {
+	local round
+
+	for round in {1..6}; do
+		write --anonymous
+		[ -z "$(find "$TMP/up/.gpemu/uploads" -type f)" ]
+		python3 "$BATS_TEST_DIRNAME/s3-kill-client" "$PORT" "$SERVER" "$TMP/state"
+		wait "$SERVER" || true
+	done
+	write --anonymous
+	python3 "$BATS_TEST_DIRNAME/s3-kill-client" "$PORT" 0 "$TMP/state"
+}
+
 # most_files METHOD OPTION: of the server beyond its own while 60 requests are there
 most_files()
 {
@@ -407,6 +420,70 @@ most_files()
 	echo "$most"
 	[ "$most" -ge 100 ]
 	[ "$most" -le 128 ]
+}
+
+@test "s3 write: on the disk before it has its name, and that before the answer" {
+	local id etag
+
+	command -v strace >/dev/null || skip "strace is not installed"
+	[ -z "${GPEMU_SANITIZED-}" ] || skip "not under a sanitizer"
+	mkdir "$TMP/bin"
+	cat >"$TMP/bin/gpemu-s3" <<-END
+		#!/bin/sh
+		exec strace -D -f -y -o "$TMP/calls" \
+			-e trace=fsync,syncfs,mkdirat,renameat,unlinkat,sendto,sendmsg,write,writev "$BUILD/gpemu-s3" "\$@"
+	END
+	chmod 755 "$TMP/bin/gpemu-s3"
+	BUILD=$TMP/bin write --anonymous
+	[ "$(code -T "$SRC/a/b/x" "$URL/data/d/e/put")" = '200 ' ]
+	[ "$(code -T "$SRC/a.txt" "$URL/data/d/e/put")" = '200 ' ]
+	[ "$(code -H 'x-amz-copy-source: /data/big' -X PUT "$URL/data/d/copy")" = '200 ' ]
+	id=$(curl -s -X POST "$URL/data/parts?uploads" | grep -o '<UploadId>[^<]*' | cut -c11-)
+	[ "$(code -T "$SRC/big" "$URL/data/parts?uploadId=$id&partNumber=1")" = '200 ' ]
+	etag=$(md5sum <"$SRC/big" | cut -c-32)
+	[ "$(code -X POST "$URL/data/parts?uploadId=$id" -d "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>$etag</ETag></Part></CompleteMultipartUpload>")" = '200 ' ]
+	[ "$(code -X DELETE "$URL/data/d/copy")" = '204 ' ]
+	[ "$(code -X POST "$URL/data?delete" -d '<Delete><Object><Key>d/e/put</Key></Object><Object><Key>parts</Key></Object></Delete>')" = '200 ' ]
+	kill "$SERVER"
+	wait "$SERVER"
+	python3 - "$TMP/calls" "$TMP/up" <<-'END'
+		import re, sys
+		calls, up = open(sys.argv[1]).read(), sys.argv[2]
+		# a call that another thread interrupted: at its end
+		halves, events = {}, []
+		for line in calls.splitlines():
+		    pid, text = line.split(None, 1)
+		    if text.endswith('<unfinished ...>'):
+		        halves[pid] = text[:-len('<unfinished ...>')]
+		        continue
+		    if text.startswith('<... '):
+		        text = halves.pop(pid) + text.split('resumed>', 1)[1]
+		    events.append(text)
+		def what(text):
+		    path = r'\d+<%s(/[^>]*|)>' % re.escape(up)
+		    if m := re.match(r'(fsync|syncfs)\(' + path + r'\) += 0', text):
+		        return m[1], re.sub(r'uploads/\d+', 'file', m[2][1:])
+		    if m := re.match(r'renameat\(.*, ' + path + r', "([^"]*)"\) += 0', text):
+		        return 'rename', (m[1] + '/' + m[2])[1:]
+		    if m := re.match(r'(mkdirat|unlinkat)\(' + path + r', "([^"]*)".* = 0', text):
+		        return m[1], (m[2] + '/' + m[3])[1:]
+		    if m := re.match(r'(?:sendto|sendmsg|writev?)\(.*"HTTP/1.1 (20[04])', text):
+		        return 'answer', m[1]
+		seen = [w for e in events if (w := what(e)) and 'uploads/' not in w[1]]
+		first = seen.index(('syncfs', ''))
+		seen = seen[first:]
+		want = '''
+		    syncfs
+		    fsync .gpemu/file; mkdirat d; mkdirat d/e; rename d/e/put; fsync d/e; fsync d; fsync; answer 200
+		    fsync .gpemu/file; rename d/e/put; fsync d/e; answer 200
+		    fsync .gpemu/file; rename d/copy; fsync d; answer 200
+		    answer 200; answer 200
+		    fsync .gpemu/file; rename parts; fsync; answer 200
+		    unlinkat d/copy; fsync d; answer 204
+		    unlinkat d/e/put; unlinkat d/e; unlinkat d; unlinkat parts; fsync; fsync; answer 200'''
+		want = [tuple((w.split() + [''])[:2]) for w in want.replace('\n', ';').split(';') if w.strip()]
+		assert seen == want, '\n'.join(map(str, seen))
+	END
 }
 
 @test "s3: a bucket that is a number is no part of an address" {
