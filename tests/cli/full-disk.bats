@@ -101,3 +101,36 @@ on_full_disk() {
 		fails m/p.svg gpemu-cachesim --dir . -p lru -c 10%,20% --plot m/p.svg
 	SH
 }
+
+@test "a full disk: objects that clients put" {
+	command -v curl >/dev/null || skip "curl is not installed"
+	mkdir src
+	echo x >src/x
+	head -c 20000 /dev/urandom >body
+	python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])' >port
+	on_full_disk <<-'SH'
+		url=http://127.0.0.1:$(cat port)/data
+		status() { curl -s -o answer -w '%{http_code}' "$@"; }
+		gpemu-s3 --anonymous --listen "127.0.0.1:$(cat port)" \
+			--writable m src 2>log &
+		server=$!
+		trap 'kill $server' EXIT
+		for _ in {1..200}; do ! grep -q ' serving ' log || break; sleep .05; done
+		[ "$(status -T body $url/a/one)" = 200 ]
+		fill
+		[ "$(status -T body $url/b/two)" = 507 ]
+		grep -q XMinioStorageFull answer
+		[ "$(status -T src/x $url/a/one)" = 507 ]
+		[ "$(status -X PUT -H 'x-amz-copy-source: /data/a/one' $url/b/two)" = 507 ]
+		[ "$(status $url/b/two)" = 404 ]
+		curl -s $url/a/one | cmp - body
+		[ ! -e m/b ]
+		[ -z "$(find m/.gpemu -type f)" ]
+		rm m/fill*
+		[ "$(status -T body $url/b/two)" = 200 ]
+		cmp m/b/two body
+	SH
+}
