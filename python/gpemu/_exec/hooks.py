@@ -232,19 +232,14 @@ class Mode(TorchFunctionMode):
         handler = _HANDLERS.get(func)
         if handler:
             return handler(func, args, kwargs)
-        if kwargs.get("device") is not None and _cuda_of(kwargs["device"]):
-            kwargs = dict(kwargs, device="meta")
-            kwargs.pop("generator", None)
+        if kwargs:  # few have any, and some scripts call thousands a step
+            if kwargs.get("device") is not None and \
+                    _cuda_of(kwargs["device"]):
+                return self._create(func, args, kwargs)
             if kwargs.pop("pin_memory", False):
-                raise RuntimeError("only dense CPU tensors can be pinned")
-            out = func(*args, **kwargs)
-            if isinstance(out, _T):
-                dev.state.check_alloc(out.numel() * out.element_size())
-            return out
-        if kwargs.pop("pin_memory", False):
-            return func(*args, **kwargs).pin_memory()
-        if isinstance(kwargs.get("generator"), Generator):
-            kwargs = {k: v for k, v in kwargs.items() if k != "generator"}
+                return func(*args, **kwargs).pin_memory()
+            if isinstance(kwargs.get("generator"), Generator):
+                kwargs = {k: v for k, v in kwargs.items() if k != "generator"}
         if getattr(func, "__name__", None) in _ALIKE:
             _check_alike(func, args, kwargs)
         try:
@@ -254,6 +249,17 @@ class Mode(TorchFunctionMode):
                     "meta" not in str(error).lower():
                 raise
             return self._depends(func, args, kwargs)
+
+    @staticmethod
+    def _create(func, args, kwargs):
+        kwargs = dict(kwargs, device="meta")
+        kwargs.pop("generator", None)
+        if kwargs.pop("pin_memory", False):
+            raise RuntimeError("only dense CPU tensors can be pinned")
+        out = func(*args, **kwargs)
+        if isinstance(out, _T):
+            dev.state.check_alloc(out.numel() * out.element_size())
+        return out
 
     @staticmethod
     def _depends(func, args, kwargs):
