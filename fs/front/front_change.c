@@ -14,6 +14,8 @@
 
 static void change_free(struct change *c)
 {
+	if (c->reserved)
+		upper_write(c->file, NULL, 0, 0);
 	free(c->path);
 	free(c->name);
 	free(c->other);
@@ -104,7 +106,7 @@ static int work(struct fetch *fetch)
 	return c->act(c);
 }
 
-void change_start(struct change *c, enum storage_op op)
+static void set_fetch(struct change *c, enum storage_op op)
 {
 	struct front *f = c->front;
 	bool moves = op == STORAGE_READ || op == STORAGE_WRITE;
@@ -125,7 +127,21 @@ void change_start(struct change *c, enum storage_op op)
 		.here = moves && !c->file->syncs && !f->transport.over_uring,
 		.done = done
 	};
-	server_operate(s, &c->fetch);
+}
+
+void change_start(struct change *c, enum storage_op op)
+{
+	set_fetch(c, op);
+	server_operate(c->front->c.server, &c->fetch);
+}
+
+void change_refuse(struct change *c, enum storage_op op, int error)
+{
+	set_fetch(c, op);
+	c->fetch.bytes = 0;
+	c->fetch.deadline = c->fetch.arrival;
+	server_metadata_answered(c->front->c.server, &c->fetch, -error);
+	change_fail(c, error);
 }
 
 void change_answer_done(struct change *c)

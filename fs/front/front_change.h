@@ -40,7 +40,7 @@ struct change {
 	off_t offset;
 	struct upper_change attr;
 	struct upper_list *list;
-	bool plus, then_sync;
+	bool plus, then_sync, reserved; /* the last: of a write */
 	/* results; after an error they are given back */
 	struct upper_entry entry;
 	struct upper_file *opened;
@@ -51,6 +51,8 @@ struct change {
 struct change *change_new(fuse_req_t req, fuse_ino_t ino, const char *name);
 /* Answers a positive errno, and frees it. */
 void change_fail(struct change *c, int error);
+/* The same of an operation that never comes to the device. */
+void change_refuse(struct change *c, enum storage_op op, int error);
 /* Takes it. */
 void change_start(struct change *c, enum storage_op op);
 void change_answer_done(struct change *c);

@@ -186,6 +186,7 @@ static int write_from(struct change *c, const char *buf)
 {
 	ssize_t n = upper_write(c->file, buf, c->size, (uint64_t)c->offset);
 
+	c->reserved = false;
 	c->n_moved = n < 0 ? 0 : (size_t)n;
 	return n < 0 ? (int)n : 0;
 }
@@ -200,21 +201,34 @@ static void answer_write(struct change *c)
 	fuse_reply_write(c->req, c->n_moved);
 }
 
+/* The device takes the time of what has room on it. */
+static int reserve(struct change *c)
+{
+	ssize_t n = upper_reserve(c->file, c->size, (uint64_t)c->offset);
+
+	if (n < 0)
+		return (int)n;
+	c->reserved = true;
+	c->size = (size_t)n;
+	return 0;
+}
+
 void front_upper_write(fuse_req_t req, fuse_ino_t ino, const char *buf,
 		       size_t size, off_t offset, struct fuse_file_info *fi)
 {
 	struct change *c = new_move(req, ino, size, offset, fi);
-	int r = 0;
+	int r;
 
 	if (!c)
 		return;
+	r = reserve(c);
 	/* libfuse reuses its buffer when this returns */
-	if (c->buf)
-		memcpy(c->buf, buf, size);
-	else
+	if (r == 0 && c->buf)
+		memcpy(c->buf, buf, c->size);
+	else if (r == 0)
 		r = write_from(c, buf);
 	if (r < 0) {
-		change_fail(c, -r);
+		change_refuse(c, STORAGE_WRITE, -r);
 		return;
 	}
 	c->then_sync = c->file->syncs;

@@ -181,18 +181,22 @@ static ssize_t write_all(const struct upper_file *f, const void *buf, size_t n,
 	return (ssize_t)done;
 }
 
+ssize_t upper_reserve(const struct upper_file *f, size_t n, uint64_t offset)
+{
+	return f->space ? upper_space_grow(f->space, &f->node->taken, offset, n,
+					   false)
+			: (ssize_t)n;
+}
+
 ssize_t upper_write(const struct upper_file *f, const void *buf, size_t n,
 		    uint64_t offset)
 {
-	ssize_t r = drop_set_id(f->fd);
+	ssize_t r = buf ? drop_set_id(f->fd) : 0;
 
-	if (r < 0 || !f->space)
-		return r < 0 ? r : write_all(f, buf, n, offset);
-	r = upper_space_grow(f->space, &f->node->taken, offset, n, false);
-	if (r < 0)
-		return r;
-	r = write_all(f, buf, (size_t)r, offset);
-	upper_space_settle(f->space, &f->node->taken, f->fd);
+	if (buf && r == 0)
+		r = write_all(f, buf, n, offset);
+	if (f->space)
+		upper_space_settle(f->space, &f->node->taken, f->fd);
 	return r;
 }
 

@@ -33,6 +33,9 @@ size_t upper_left(const struct upper_file *f, size_t n, uint64_t offset);
 /* Bytes moved, fewer only at the end of the file or after an error. */
 ssize_t upper_read(const struct upper_file *f, void *buf, size_t n,
 		   uint64_t offset);
+/* Room for a write: for how many of the `n` bytes there is some; -ENOSPC: for
+ * none. So many, or none (`buf` NULL), must be written with upper_write. */
+ssize_t upper_reserve(const struct upper_file *f, size_t n, uint64_t offset);
 ssize_t upper_write(const struct upper_file *f, const void *buf, size_t n,
 		    uint64_t offset);
 /* fsync(2), and that of the folders, if the name is newer than the last. With

@@ -559,6 +559,34 @@ print(sum(-(-os.path.getsize(os.path.join(d, f)) // 4096)
 	[ "$(blocks f)" = $((256 - data + 2)) ]
 }
 
+@test "capacity: the device takes the time of the bytes that have room" {
+	cat >"$BATS_TEST_TMPDIR/slow.yaml" <<-END
+		name: slow
+		source: a test
+		channels: {source: a test, count: 1, mb_per_s: 1}
+	END
+	serve -s "$BATS_TEST_TMPDIR/slow.yaml" --capacity 256K --trace "$BATS_TEST_TMPDIR/trace"
+	head -c $((4096 * ($(blocks f) - 1))) /dev/zero >"$mp/f"
+	echo reset >"$mp/.gpemu/control"
+	python3 - "$mp/f" <<-'END'
+	import errno, os, sys, time
+	fd = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
+	assert os.write(fd, bytes(1 << 20)) == 4096
+	start = time.monotonic()
+	for _ in range(8):  # a second each, if they were writes
+	    try:
+	        os.write(fd, bytes(1 << 20))
+	        assert False
+	    except OSError as error:
+	        assert error.errno == errno.ENOSPC, error
+	assert time.monotonic() - start < 4, time.monotonic() - start
+	END
+	[ "$(stat_of '["writes"], s["bytes_written"], s["inflight"]')" = '(1, 4096, 0)' ]
+	unmount
+	# each is in the trace, with its error
+	[ "$(awk -F, '$2 == "write" && $6 == 0 && $11 == "ENOSPC" { n++ } END { print n }' "$BATS_TEST_TMPDIR/trace")" = 8 ]
+}
+
 @test "capacity: fsync after ENOSPC loses nothing, over a kill -9 of gpemu-fs" {
 	for direct in "" --direct; do
 		rm -f "$dir"/*

@@ -260,6 +260,14 @@ static int resize(struct kernel *k, uint64_t ino, struct upper_file *f,
 	return upper_change(k->u, ino, f, &c);
 }
 
+static ssize_t put(const struct upper_file *f, const void *bytes, size_t n,
+		   uint64_t offset)
+{
+	ssize_t room = upper_reserve(f, n, offset);
+
+	return room < 0 ? room : upper_write(f, bytes, (size_t)room, offset);
+}
+
 static void a_full_device_writes_what_fits(void **state)
 {
 	static char bytes[LIMIT * UPPER_BLOCK + 1];
@@ -269,13 +277,12 @@ static void a_full_device_writes_what_fits(void **state)
 
 	limit(k, 1);
 	f = create(k, "f", &ino);
-	assert_int_equal(upper_write(f, bytes, 3, UPPER_BLOCK - 1), 3);
+	assert_int_equal(put(f, bytes, 3, UPPER_BLOCK - 1), 3);
 	assert_int_equal(free_blocks(k), LIMIT - 2);
-	assert_int_equal(upper_write(f, bytes, sizeof(bytes), 0),
-			 sizeof(bytes) - 1);
+	assert_int_equal(put(f, bytes, sizeof(bytes), 0), sizeof(bytes) - 1);
 	assert_int_equal(free_blocks(k), 0);
-	assert_int_equal(upper_write(f, bytes, 1, sizeof(bytes) - 1), -ENOSPC);
-	assert_int_equal(upper_write(f, bytes, 5000, 7), 5000);
+	assert_int_equal(put(f, bytes, 1, sizeof(bytes) - 1), -ENOSPC);
+	assert_int_equal(put(f, bytes, 5000, 7), 5000);
 	assert_int_equal(upper_sync(k->u, f, false), 0);
 	assert_null(create(k, "g", NULL));
 	assert_int_equal(errno, ENOSPC);
@@ -314,13 +321,13 @@ static void what_is_removed_counts_until_it_is_closed(void **state)
 
 	limit(k, 1);
 	f = create(k, "f", &ino);
-	assert_int_equal(upper_write(f, "x", 1, 0), 1);
+	assert_int_equal(put(f, "x", 1, 0), 1);
 	assert_int_equal(upper_link(k->u, ino, &at, &e), 0);
 	assert_int_equal(drop(k, "f"), 0);
 	assert_int_equal(free_blocks(k), LIMIT - 1);
 	assert_int_equal(drop(k, "g"), 0);
 	assert_int_equal(free_blocks(k), LIMIT - 1);
-	assert_int_equal(upper_write(f, "x", 1, UPPER_BLOCK), 1);
+	assert_int_equal(put(f, "x", 1, UPPER_BLOCK), 1);
 	assert_int_equal(free_blocks(k), LIMIT - 2);
 	upper_close(k->u, f);
 	assert_int_equal(free_blocks(k), LIMIT);
@@ -332,12 +339,27 @@ static void what_is_removed_counts_until_it_is_closed(void **state)
 	/* a rename replaces */
 	f = create(k, "f", NULL);
 	again = create(k, "g", NULL);
-	assert_int_equal(upper_write(f, "x", 1, 0), 1);
-	assert_int_equal(upper_write(again, "x", 1, 5 * UPPER_BLOCK), 1);
+	assert_int_equal(put(f, "x", 1, 0), 1);
+	assert_int_equal(put(again, "x", 1, 5 * UPPER_BLOCK), 1);
 	upper_close(k->u, again);
 	assert_int_equal(free_blocks(k), LIMIT - 7);
 	assert_int_equal(upper_rename(k->u, &from, &at, 0), 0);
 	assert_int_equal(free_blocks(k), LIMIT - 1);
+	upper_close(k->u, f);
+}
+
+static void what_is_reserved_and_not_written_is_free_again(void **state)
+{
+	struct kernel *k = *state;
+	struct upper_file *f;
+
+	limit(k, 1);
+	f = create(k, "f", NULL);
+	assert_int_equal(upper_reserve(f, 1000 * UPPER_BLOCK, UPPER_BLOCK),
+			 (LIMIT - 1) * UPPER_BLOCK);
+	assert_int_equal(free_blocks(k), 0);
+	assert_int_equal(upper_write(f, NULL, 0, 0), 0);
+	assert_int_equal(free_blocks(k), LIMIT);
 	upper_close(k->u, f);
 }
 
@@ -351,15 +373,15 @@ static void scaled_bytes_count_as_those_of_the_device(void **state)
 	limit(k, .01);
 	f = create(k, "f", NULL);
 	/* 41 bytes are 4,100 of the device */
-	assert_int_equal(upper_write(f, bytes, 40, 0), 40);
+	assert_int_equal(put(f, bytes, 40, 0), 40);
 	assert_int_equal(free_blocks(k), LIMIT - 1);
-	assert_int_equal(upper_write(f, bytes, 1, 40), 1);
+	assert_int_equal(put(f, bytes, 1, 40), 1);
 	assert_int_equal(free_blocks(k), LIMIT - 2);
-	n = upper_write(f, bytes, sizeof(bytes), 0);
+	n = put(f, bytes, sizeof(bytes), 0);
 	assert_int_equal(n, LIMIT * UPPER_BLOCK / 100);
 	assert_int_equal(free_blocks(k), 0);
-	assert_int_equal(upper_write(f, bytes, 1, (uint64_t)n), -ENOSPC);
-	assert_int_equal(upper_write(f, bytes, 1, INT64_MAX - 1), -ENOSPC);
+	assert_int_equal(put(f, bytes, 1, (uint64_t)n), -ENOSPC);
+	assert_int_equal(put(f, bytes, 1, INT64_MAX - 1), -ENOSPC);
 	upper_close(k->u, f);
 	assert_int_equal(blocks_there(k), LIMIT);
 }
@@ -384,14 +406,14 @@ static void *work(void *arg)
 		struct upper_file *f;
 		uint64_t ino, bytes_at = rng_below(&rng, sizeof(bytes));
 
-		upper_write(h->shared, bytes, 1 + rng_below(&rng, 4000),
-			    rng_below(&rng, 100 * UPPER_BLOCK));
+		put(h->shared, bytes, 1 + rng_below(&rng, 4000),
+		    rng_below(&rng, 100 * UPPER_BLOCK));
 		if (rng_below(&rng, 9) == 0)
 			resize(k, h->shared->node->ino, h->shared, 0);
 		f = create(k, name, &ino);
 		if (!f)
 			continue;
-		upper_write(f, bytes, sizeof(bytes), bytes_at);
+		put(f, bytes, sizeof(bytes), bytes_at);
 		pthread_mutex_lock(&k->u->space.lock);
 		assert_true(k->u->space.used <= LIMIT);
 		pthread_mutex_unlock(&k->u->space.lock);
@@ -450,6 +472,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			nodes_go_with_the_last_of_names_lookups_and_opens,
 			setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_is_reserved_and_not_written_is_free_again, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(a_full_device_writes_what_fits,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
