@@ -271,6 +271,8 @@ static int create(struct upper *u, const struct upper_at *at, mode_t mode,
 		    S_IRUSR | S_IWUSR);
 	if (fd < 0)
 		return -errno;
+	if (u->space.capacity)
+		upper_space_fresh(&u->space, fd);
 	r = settle(u, at, dir, fd, mode, owner, ret);
 	if (r < 0) {
 		unlinkat(dir, at->name, 0);
@@ -355,6 +357,42 @@ int upper_mknod(struct upper *u, const struct upper_at *at, mode_t mode,
 	return make(u, at, NULL, mode, dev, owner, ret);
 }
 
+/* unlinkat(2), or renameat2(2) to a name with `to` in `to_dir`, after which
+ * `loser` (-1: no file) has one name less. */
+static int drop_name(struct upper *u, int dir, const char *name, unsigned flags,
+		     int to_dir, const char *to, int loser)
+{
+	int r;
+
+	pthread_mutex_lock(&u->space.lock);
+	r = to ? renameat2(dir, name, to_dir, to, flags)
+	       : unlinkat(dir, name, (int)flags);
+	r = r < 0 ? -errno : 0;
+	if (r == 0 && u->space.capacity)
+		upper_space_gone(&u->space, loser, upper_is_open(u, loser));
+	pthread_mutex_unlock(&u->space.lock);
+	return r;
+}
+
+/* linkat(2) of the file `fd`. */
+static int add_link(struct upper *u, int fd, int dir, const char *name)
+{
+	int r = 0;
+
+	LOCK_SCOPE(&u->space.lock);
+	if (u->space.capacity)
+		r = upper_space_named(&u->space, fd, upper_is_open(u, fd));
+	if (r < 0)
+		return r;
+	r = linkat(AT_FDCWD, upper_fd_path(fd).text, dir, name,
+		   AT_SYMLINK_FOLLOW) < 0
+		    ? -errno
+		    : 0;
+	if (r < 0 && u->space.capacity)
+		upper_space_gone(&u->space, fd, upper_is_open(u, fd));
+	return r;
+}
+
 int upper_link(struct upper *u, uint64_t ino, const struct upper_at *at,
 	       struct upper_entry *ret)
 {
@@ -365,12 +403,12 @@ int upper_link(struct upper *u, uint64_t ino, const struct upper_at *at,
 
 	if (dir < 0 || fd < 0)
 		return dir < 0 ? dir : fd;
-	if (linkat(AT_FDCWD, upper_fd_path(fd).text, dir, at->name,
-		   AT_SYMLINK_FOLLOW) < 0)
-		return -errno;
+	r = add_link(u, fd, dir, at->name);
+	if (r < 0)
+		return r;
 	r = enter(u, at, fd, false, ret);
 	if (r < 0)
-		unlinkat(dir, at->name, 0);
+		drop_name(u, dir, at->name, 0, -1, NULL, fd);
 	return r;
 }
 
@@ -383,23 +421,6 @@ static int hold(struct upper *u, int dir, const struct upper_at *at, int *ret)
 		return 0;
 	*ret = openat(dir, at->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	return *ret < 0 && errno != ENOENT ? -errno : 0;
-}
-
-/* unlinkat(2), or renameat2(2) to a name with `to` in `to_dir`, after which
- * `held` may have lost its last name. */
-static int drop_name(struct upper *u, int dir, const char *name, unsigned flags,
-		     int to_dir, const char *to, int held)
-{
-	int r;
-
-	pthread_mutex_lock(&u->space.lock);
-	r = to ? renameat2(dir, name, to_dir, to, flags)
-	       : unlinkat(dir, name, (int)flags);
-	r = r < 0 ? -errno : 0;
-	if (r == 0 && u->space.capacity)
-		upper_space_gone(&u->space, held, upper_is_open(u, held));
-	pthread_mutex_unlock(&u->space.lock);
-	return r;
 }
 
 static int remove_name(struct upper *u, const struct upper_at *at, bool folder)
@@ -428,6 +449,16 @@ int upper_remove(struct upper *u, const struct upper_at *at, bool folder)
 	return remove_name(u, at, folder);
 }
 
+/* Is `fd` the file of this name? */
+static bool is_of(int fd, int dir, const char *name)
+{
+	struct stat a, b;
+
+	return fd >= 0 && fstat(fd, &a) == 0 &&
+	       fstatat(dir, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 static int rename_name(struct upper *u, const struct upper_at *from,
 		       const struct upper_at *to, unsigned flags)
 {
@@ -435,6 +466,7 @@ static int rename_name(struct upper *u, const struct upper_at *from,
 	_cleanup_close_ int to_dir = -1;
 	_cleanup_close_ int held = -1;
 	_cleanup_free_ struct upper_name *fresh = NULL;
+	bool keeps;
 	int r;
 
 	if (dir < 0)
@@ -448,7 +480,10 @@ static int rename_name(struct upper *u, const struct upper_at *from,
 	fresh = upper_name_new(to->folder, to->name);
 	if (!fresh)
 		return -ENOMEM;
-	r = drop_name(u, dir, from->name, flags, to_dir, to->name, held);
+	/* rename(2) keeps both names of one file */
+	keeps = flags & RENAME_EXCHANGE || is_of(held, dir, from->name);
+	r = drop_name(u, dir, from->name, flags, to_dir, to->name,
+		      keeps ? -1 : held);
 	if (r < 0)
 		return r;
 	if (flags & RENAME_EXCHANGE) {

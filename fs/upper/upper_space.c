@@ -15,6 +15,72 @@
 #include "common/util.h"
 #include "fs/server/hash.h"
 
+/* --- names; all under the lock -------------------------------------------- */
+
+/* Others may give a file of the folder a name outside of it, and take that
+ * away: so its links, but for none, say nothing of the names that count. */
+struct upper_linked {
+	struct {
+		uint64_t dev, ino;
+	} id;
+	unsigned names; /* in the folder */
+	UT_hash_handle hh;
+};
+
+static struct upper_linked *linked_find(const struct upper_space *s,
+					const struct stat *st)
+{
+	const struct upper_linked key = { .id = { st->st_dev, st->st_ino } };
+	struct upper_linked *l;
+
+	HASH_FIND(hh, s->linked, &key.id, sizeof(key.id), l);
+	return l;
+}
+
+/* The one of a file, which is made with so many names. NULL: no memory. */
+static struct upper_linked *linked_get(struct upper_space *s,
+				       const struct stat *st, unsigned names)
+{
+	struct upper_linked *l = linked_find(s, st);
+
+	if (l)
+		return l;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return NULL;
+	l->id.dev = st->st_dev;
+	l->id.ino = st->st_ino;
+	l->names = names;
+	HASH_ADD(hh, s->linked, id, sizeof(l->id), l);
+	if (l->hh.tbl)
+		return l;
+	free(l);
+	return NULL;
+}
+
+static void linked_drop(struct upper_space *s, struct upper_linked *l)
+{
+	HASH_DELETE(hh, s->linked, l);
+	free(l);
+}
+
+static void linked_clear(struct upper_space *s)
+{
+	struct upper_linked *l, *next;
+
+	HASH_ITER (hh, s->linked, l, next)
+		linked_drop(s, l);
+}
+
+static bool has_name(const struct upper_space *s, const struct stat *st)
+{
+	const struct upper_linked *l = linked_find(s, st);
+
+	return st->st_nlink && (!l || l->names);
+}
+
+/* --- life ----------------------------------------------------------------- */
+
 void upper_space_init(struct upper_space *s)
 {
 	pthread_mutex_init(&s->lock, NULL);
@@ -22,6 +88,7 @@ void upper_space_init(struct upper_space *s)
 
 void upper_space_fini(struct upper_space *s)
 {
+	linked_clear(s);
 	pthread_mutex_destroy(&s->lock);
 }
 
@@ -73,54 +140,28 @@ static uint64_t of_dataset(const struct tree *t)
 	return blocks;
 }
 
-/* A file with several names. */
-struct linked {
-	struct {
-		uint64_t dev, ino;
-	} id;
-	UT_hash_handle hh;
-};
-
-/* 1: the file was there before. */
-static int meet(struct linked **all, const struct stat *st)
+static int add_entry(struct upper_space *s, const FTSENT *e)
 {
-	struct linked *l = calloc(1, sizeof(*l)), *before;
-
-	if (!l)
-		return -ENOMEM;
-	l->id.dev = st->st_dev;
-	l->id.ino = st->st_ino;
-	HASH_FIND(hh, *all, &l->id, sizeof(l->id), before);
-	if (!before) {
-		HASH_ADD(hh, *all, id, sizeof(l->id), l);
-		if (l->hh.tbl)
-			return 0;
-	}
-	free(l);
-	return before ? 1 : -ENOMEM;
-}
-
-static int add_entry(struct upper_space *s, const FTSENT *e,
-		     struct linked **all)
-{
-	int r = 0;
+	struct upper_linked *l = NULL;
 
 	/* nor what cannot be looked at: it is served all the same */
 	if (e->fts_info != FTS_F || !S_ISREG(e->fts_statp->st_mode))
 		return 0;
-	if (e->fts_statp->st_nlink > 1)
-		r = meet(all, e->fts_statp);
-	if (r == 0)
+	if (e->fts_statp->st_nlink > 1) {
+		l = linked_get(s, e->fts_statp, 0);
+		if (!l)
+			return -ENOMEM;
+	}
+	if (!l || !l->names++)
 		s->used +=
 			upper_space_blocks(s, (uint64_t)e->fts_statp->st_size);
-	return r < 0 ? r : 0;
+	return 0;
 }
 
 /* What is in the folder, which nobody changes. */
 static int add_folder(struct upper_space *s, int dir)
 {
 	char path[48], *paths[] = { path, NULL };
-	struct linked *all = NULL, *l, *next;
 	FTSENT *e;
 	FTS *fts;
 	int r = 0;
@@ -130,14 +171,10 @@ static int add_folder(struct upper_space *s, int dir)
 	if (!fts)
 		return -errno;
 	while (r == 0 && (errno = 0, e = fts_read(fts)))
-		r = add_entry(s, e, &all);
+		r = add_entry(s, e);
 	if (r == 0)
 		r = -errno;
 	fts_close(fts);
-	HASH_ITER (hh, all, l, next) {
-		HASH_DELETE(hh, all, l);
-		free(l);
-	}
 	return r;
 }
 
@@ -156,6 +193,7 @@ int upper_space_limit(struct upper_space *s, uint64_t bytes, double scale,
 	s->capacity = bytes / UPPER_BLOCK;
 	s->scale = scale;
 	s->used = dataset;
+	linked_clear(s);
 	r = add_folder(s, dir);
 	if (r < 0)
 		return err_set(err, r, "the sizes of its files: %s",
@@ -207,7 +245,7 @@ void upper_space_open(struct upper_space *s, struct upper_taken *t, int fd)
 		return;
 	t->blocks = upper_space_blocks(s, (uint64_t)st.st_size);
 	/* removed, closed, and opened again by /proc */
-	if (!st.st_nlink)
+	if (!has_name(s, &st))
 		s->used += t->blocks;
 }
 
@@ -216,17 +254,62 @@ void upper_space_close(struct upper_space *s, struct upper_taken *t, int fd)
 	struct stat st;
 
 	LOCK_SCOPE(&s->lock);
-	if (--t->opens == 0 && fstat(fd, &st) == 0 && !st.st_nlink)
+	if (--t->opens == 0 && fstat(fd, &st) == 0 && !has_name(s, &st))
 		set_blocks(s, t, 0);
+}
+
+void upper_space_fresh(struct upper_space *s, int fd)
+{
+	struct upper_linked *l;
+	struct stat st;
+
+	LOCK_SCOPE(&s->lock);
+	if (!s->linked || fstat(fd, &st) < 0)
+		return;
+	l = linked_find(s, &st);
+	if (l)
+		linked_drop(s, l);
+}
+
+int upper_space_named(struct upper_space *s, int fd, bool open)
+{
+	struct upper_linked *l;
+	uint64_t blocks = 0;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	/* removed, and linked again by /proc */
+	if (!open && !has_name(s, &st))
+		blocks = upper_space_blocks(s, (uint64_t)st.st_size);
+	if (blocks > left(s))
+		return -ENOSPC;
+	l = linked_get(s, &st, 1);
+	if (!l)
+		return -ENOMEM;
+	l->names++;
+	s->used += blocks;
+	return 0;
 }
 
 void upper_space_gone(struct upper_space *s, int fd, bool open)
 {
+	struct upper_linked *l;
 	struct stat st;
 
-	if (!open && fd >= 0 && fstat(fd, &st) == 0 && !st.st_nlink &&
-	    S_ISREG(st.st_mode))
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	/* with a link outside it has to be known that no name is left: without
+	 * memory for that it counts until the next mount */
+	l = st.st_nlink ? linked_get(s, &st, 1) : linked_find(s, &st);
+	if (l && l->names)
+		l->names--;
+	if (!open && !has_name(s, &st))
 		s->used -= upper_space_blocks(s, (uint64_t)st.st_size);
+	if (l && (l->names == 1 || !st.st_nlink))
+		linked_drop(s, l);
 }
 
 ssize_t upper_space_grow(struct upper_space *s, struct upper_taken *t,

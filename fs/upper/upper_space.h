@@ -3,9 +3,10 @@
  * The capacity of the emulated device (--capacity), and what is used of it.
  *
  * It is counted in blocks: of each file, of the dataset and of the writable
- * folder, its size, rounded up. So holes count, too, and nothing but its size
- * has to be known of a file. One that was removed counts until it is closed.
- * Names take no space, but a full device makes no new ones.
+ * folder, its size, rounded up. So holes count, too. One that was removed
+ * counts until it is closed; removed is a file with no name in the folder,
+ * whatever names it has outside. Names take no space, but a full device makes
+ * no new ones.
  *
  *	write	upper_space_grow -> pwrite -> upper_space_settle
  *
@@ -29,11 +30,17 @@
 /* arbitrary: as most file systems have it */
 enum { UPPER_BLOCK = 4096 };
 
+struct upper_linked;
+
 struct upper_space {
 	uint64_t capacity; /* constant, as the next; blocks. 0: no limit */
 	double scale; /* a byte of the folder is 1 / `scale` of the device */
 	pthread_mutex_t lock;
-	uint64_t used; /* by lock; blocks */
+	/* by lock: */
+	uint64_t used; /* blocks */
+	/* Files of which a number of links says not how many names they have in
+	 * the folder. One that is not here has a single name, or no link. */
+	struct upper_linked *linked;
 };
 
 /* Of a file, by the lock: */
@@ -63,7 +70,11 @@ void upper_space_settle(struct upper_space *s, struct upper_taken *t, int fd);
 /* ftruncate(2) of an open file. */
 int upper_space_truncate(struct upper_space *s, struct upper_taken *t, int fd,
 			 uint64_t bytes);
-/* Under the lock: the file `fd` lost a name; `open`: it is still in use. */
+/* A file that was just made: its number may be that of an earlier one. */
+void upper_space_fresh(struct upper_space *s, int fd);
+/* Under the lock: the file `fd` gets a further name (-ENOSPC, -ENOMEM), lost
+ * one; `open`: it is in use. */
+int upper_space_named(struct upper_space *s, int fd, bool open);
 void upper_space_gone(struct upper_space *s, int fd, bool open);
 
 /* Files that others account for, as they know their sizes: the blocks of so

@@ -587,6 +587,28 @@ print(sum(-(-os.path.getsize(os.path.join(d, f)) // 4096)
 	[ "$(awk -F, '$2 == "write" && $6 == 0 && $11 == "ENOSPC" { n++ } END { print n }' "$BATS_TEST_TMPDIR/trace")" = 8 ]
 }
 
+@test "capacity: names that others have of a file outside of DIR do not count" {
+	mkdir "$BATS_TEST_TMPDIR/outside"
+	head -c 20000 /dev/zero >"$dir/before"
+	ln "$dir/before" "$BATS_TEST_TMPDIR/outside/"
+	serve --capacity 1M
+	free=$(blocks f)
+	rm "$mp/before"
+	[ "$(blocks f)" = $((free + 5)) ]
+	head -c 5000 /dev/zero >"$mp/late"
+	ln "$dir/late" "$BATS_TEST_TMPDIR/outside/"
+	ln "$mp/late" "$mp/further"
+	rm "$mp/late"
+	[ "$(blocks f)" = $((free + 3)) ]
+	mv "$mp/further" "$mp/moved"
+	echo x >"$mp/x"
+	mv "$mp/x" "$mp/moved"
+	[ "$(blocks f)" = $((free + 4)) ]
+	unmount
+	serve --capacity 1M
+	[ "$(blocks f)" = $((free + 4)) ]
+}
+
 @test "capacity: fsync after ENOSPC loses nothing, over a kill -9 of gpemu-fs" {
 	for direct in "" --direct; do
 		rm -f "$dir"/*

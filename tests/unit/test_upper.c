@@ -219,10 +219,12 @@ static uint64_t blocks_there(struct kernel *k)
 	struct upper_space *s = &k->u->space, now = { 0 };
 	struct err err = { 0 };
 
+	upper_space_init(&now);
 	assert_int_equal(upper_space_limit(&now, s->capacity * UPPER_BLOCK,
 					   s->scale, &k->tree, k->u->dir.fd,
 					   &err),
 			 0);
+	upper_space_fini(&now);
 	return now.used;
 }
 
@@ -363,6 +365,108 @@ static void what_is_reserved_and_not_written_is_free_again(void **state)
 	upper_close(k->u, f);
 }
 
+/* Names that another folder has of files of ours. */
+struct outside {
+	char dir[40];
+	int fd;
+};
+
+static struct outside outside_new(void)
+{
+	struct outside o;
+
+	snprintf(o.dir, sizeof(o.dir), "/tmp/gpemu-upper-out-XXXXXX");
+	assert_non_null(mkdtemp(o.dir));
+	o.fd = open(o.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(o.fd >= 0);
+	return o;
+}
+
+static void outside_free(struct outside *o)
+{
+	char command[64];
+
+	close(o->fd);
+	snprintf(command, sizeof(command), "rm -r %s", o->dir);
+	assert_int_equal(system(command), 0);
+}
+
+static void a_link_outside_of_the_folder_keeps_no_blocks(void **state)
+{
+	const struct upper_at at = { TREE_ROOT + 1, "linked" };
+	const struct upper_at from = { TREE_ROOT + 1, "late" };
+	struct outside o = outside_new();
+	struct upper_entry e = { 0 };
+	struct kernel *k = *state;
+	int dir = k->u->dir.fd;
+	struct upper_file *f;
+	char command[256];
+	uint64_t ino;
+
+	/* made before, with a name of each side, and with two of this one */
+	snprintf(command, sizeof(command),
+		 "cd %s && head -c 5000 /dev/zero >a && ln a %s/a &&"
+		 " head -c 9 /dev/zero >b && ln b c && ln b %s/b",
+		 k->dir, o.dir, o.dir);
+	assert_int_equal(system(command), 0);
+	limit(k, 1);
+	assert_int_equal(free_blocks(k), LIMIT - 3);
+	assert_int_equal(drop(k, "a"), 0);
+	assert_int_equal(free_blocks(k), LIMIT - 1);
+	assert_int_equal(drop(k, "b"), 0);
+	assert_int_equal(free_blocks(k), LIMIT - 1);
+	assert_int_equal(drop(k, "c"), 0);
+	assert_int_equal(free_blocks(k), LIMIT);
+
+	/* linked by others meanwhile; removed while it is open */
+	f = create(k, "late", &ino);
+	assert_int_equal(put(f, "x", 1, 0), 1);
+	assert_int_equal(linkat(dir, "late", o.fd, "late", 0), 0);
+	assert_int_equal(upper_link(k->u, ino, &at, &e), 0);
+	assert_int_equal(drop(k, "linked"), 0);
+	assert_int_equal(free_blocks(k), LIMIT - 1);
+	assert_int_equal(upper_rename(k->u, &from, &at, 0), 0);
+	assert_int_equal(drop(k, "linked"), 0);
+	assert_int_equal(free_blocks(k), LIMIT - 1);
+	upper_close(k->u, f);
+	assert_int_equal(free_blocks(k), LIMIT);
+	/* by /proc it has a name again */
+	assert_int_equal(upper_link(k->u, ino, &at, &e), 0);
+	assert_int_equal(free_blocks(k), LIMIT - 1);
+	assert_int_equal(drop(k, "linked"), 0);
+	assert_int_equal(free_blocks(k), LIMIT);
+	outside_free(&o);
+}
+
+/* Whatever is done, also with names that others make outside. */
+static void what_counts_is_what_a_later_mount_finds(void **state)
+{
+	static const char bytes[3 * UPPER_BLOCK];
+	struct outside o = outside_new();
+	struct kernel *k = *state;
+
+	limit(k, 1);
+	for (int i = 0; i < N_OPS; i++) {
+		const struct upper_at at = any_name(k);
+		struct upper_file *f = k->open[any(k, N_OPEN)];
+		char there[8];
+
+		change(k, &at);
+		if (f && f == k->open[any(k, N_OPEN)])
+			put(f, bytes, 1 + any(k, sizeof(bytes)),
+			    any(k, 9 * UPPER_BLOCK));
+		snprintf(there, sizeof(there), "%zu", any(k, 5));
+		if (any(k, 9) == 0)
+			linkat(k->u->dir.fd, at.name, o.fd, there, 0);
+		if (any(k, 9) == 0)
+			unlinkat(o.fd, there, 0);
+	}
+	for (size_t i = 0; i < N_OPEN; i++)
+		shut(k, i);
+	assert_int_equal(k->u->space.used, blocks_there(k));
+	outside_free(&o);
+}
+
 static void scaled_bytes_count_as_those_of_the_device(void **state)
 {
 	static char bytes[LIMIT * UPPER_BLOCK];
@@ -474,6 +578,12 @@ int main(void)
 			setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_is_reserved_and_not_written_is_free_again, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_link_outside_of_the_folder_keeps_no_blocks, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			what_counts_is_what_a_later_mount_finds, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(a_full_device_writes_what_fits,
 						setup, teardown),
