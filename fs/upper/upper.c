@@ -377,8 +377,10 @@ static int drop_name(struct upper *u, int dir, const char *name, unsigned flags,
 /* linkat(2) of the file `fd`. */
 static int add_link(struct upper *u, int fd, int dir, const char *name)
 {
-	int r = 0;
+	int r = check_space(u, dir, name);
 
+	if (r < 0)
+		return r;
 	LOCK_SCOPE(&u->space.lock);
 	if (u->space.capacity)
 		r = upper_space_named(&u->space, fd, upper_is_open(u, fd));

@@ -365,6 +365,29 @@ static void what_is_reserved_and_not_written_is_free_again(void **state)
 	upper_close(k->u, f);
 }
 
+static void a_full_device_makes_no_links(void **state)
+{
+	const struct upper_at at = { TREE_ROOT + 1, "g" };
+	struct kernel *k = *state;
+	struct upper_file *f;
+	struct upper_entry e;
+	uint64_t ino;
+
+	limit(k, 1);
+	f = create(k, "f", &ino);
+	assert_int_equal(resize(k, ino, f, LIMIT * UPPER_BLOCK), 0);
+	assert_int_equal(upper_link(k->u, ino, &at, &e), -ENOSPC);
+	assert_int_equal(resize(k, ino, f, (LIMIT - 1) * UPPER_BLOCK), 0);
+	assert_int_equal(upper_link(k->u, ino, &at, &e), 0);
+	assert_int_equal(resize(k, ino, f, LIMIT * UPPER_BLOCK), 0);
+	assert_int_equal(upper_link(k->u, ino, &at, &e), -EEXIST);
+	assert_int_equal(drop(k, "g"), 0);
+	assert_int_equal(free_blocks(k), 0);
+	upper_close(k->u, f);
+	assert_int_equal(drop(k, "f"), 0);
+	assert_int_equal(free_blocks(k), LIMIT);
+}
+
 /* Names that another folder has of files of ours. */
 struct outside {
 	char dir[40];
@@ -579,6 +602,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			what_is_reserved_and_not_written_is_free_again, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(a_full_device_makes_no_links,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_link_outside_of_the_folder_keeps_no_blocks, setup,
 			teardown),
