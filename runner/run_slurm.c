@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 
 #include "common/json.h"
+#include "common/system/folders.h"
 #include "common/util.h"
 
 enum {
@@ -128,7 +129,7 @@ static int write_files(const struct submission *s, struct err *err)
 	if (!folder)
 		return -ENOMEM;
 	if (!s->o->dry_run)
-		r = runner_mkdirs(folder, err);
+		r = folders_make(folder, err);
 	if (r == 0)
 		r = write_file(s, "options.yaml", write_options, err);
 	if (r == 0)

@@ -5,12 +5,12 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include "common/program/cli.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/system/folders.h"
 #include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -160,9 +160,8 @@ static int prepare(struct make *m, struct err *err)
 			"): choose another folder, or "
 			"--force to replace it",
 			m->dir);
-	if (mkdir(m->dir, 0777) < 0 && errno != EEXIST)
-		return err_set(err, -errno, "%s: %s", m->dir, strerror(errno));
-	if (state == DATA_OTHER)
+	r = folders_make(m->dir, err);
+	if (r == 0 && state == DATA_OTHER)
 		r = data_fill_clear(m->dir, err);
 	/* the files of an earlier run already use part of the space */
 	if (r == 0 && state != DATA_INCOMPLETE)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/json.h"
+#include "common/system/folders.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "runner/run/run_lock.h"
@@ -19,29 +20,6 @@
 #define GRACE_NS (2 * NS_PER_S)
 
 /* --- folders ---------------------------------------------------------- */
-
-int runner_mkdirs(const char *path, struct err *err)
-{
-	_cleanup_free_ char *copy = strdup(path);
-	char *slash = copy;
-	struct stat st;
-
-	while (slash) {
-		slash = strchr(slash + 1, '/');
-		if (slash)
-			*slash = 0;
-		if (mkdir(copy, 0777) < 0 && errno != EEXIST)
-			return err_set(err, -errno, "%s: %s", copy,
-				       strerror(errno));
-		if (slash)
-			*slash = '/';
-	}
-	if (!copy || stat(path, &st) < 0)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (!S_ISDIR(st.st_mode))
-		return err_set(err, -ENOTDIR, "%s: not a folder", path);
-	return 0;
-}
 
 static int make_scratch(struct runner *r, struct err *err)
 {
@@ -249,7 +227,7 @@ int runner_open(struct runner *r, struct err *err)
 
 		if (asprintf(&path, "%s/%s", out, folders[i]) < 0)
 			return -ENOMEM;
-		code = runner_mkdirs(path, err);
+		code = folders_make(path, err);
 	}
 	return code == 0 ? open_lock(r, err) : code;
 }

@@ -72,7 +72,4 @@ int runner_simulate(struct runner *r, const json_t *train, uint64_t timeout_ns,
 /* A workload_check_fn that runs the program itself; ctx is the runner. */
 int runner_check(void *runner, const struct setting *setting, struct err *err);
 
-/* mkdir -p. */
-int runner_mkdirs(const char *path, struct err *err);
-
 #endif

@@ -211,12 +211,20 @@ make_small() {
 	mkdir "$D"
 	run -1 "$DATA" stat "$D"
 	[[ "$output" =~ "no files" ]]
-	run -1 "$DATA" make "$D/a/b"
-	[[ "$output" =~ "No such file" ]]
 	run -2 "$DATA" make -d nope "$D.2"
 	[[ "$output" =~ "imagenet" ]]
 	run -1 "$DATA" stat -d nope "$BATS_TEST_DIRNAME"
 	[[ "$output" =~ "imagenet" ]]
+}
+
+@test "make makes the folders above its own" {
+	make_small --content random "$D.new/a/b/"
+	[ "$(find "$D.new/a/b" -type f ! -name '.*' | wc -l)" = 60 ]
+	touch "$D.file"
+	run -1 make_small "$D.file/a/b"
+	[[ "$output" == *"$D.file/a"*"Not a directory"* ]]
+	run -1 make_small "$D.file"
+	[[ "$output" == *"$D.file"* ]]
 }
 
 @test "the record describes the dataset" {
