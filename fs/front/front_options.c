@@ -2,7 +2,9 @@
 #include "fs/front/front.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fuse_lowlevel.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,26 +42,33 @@ static char *front_mount_options(const struct front_config *c)
 	return text;
 }
 
+struct mount_options {
+	int shared, noatime;
+};
+
 /* Adds nosuid and nodev, which every mount has. Not 0: libfuse cannot use the
  * options. */
 static int parse_options(const struct front_config *c, struct fuse_args *args,
-			 int *ret_shared)
+			 struct mount_options *ret)
 {
 	static const struct fuse_opt known[] = {
-		{ "allow_other", 0, 1 },
+		{ "allow_other", offsetof(struct mount_options, shared), 1 },
+		{ "noatime", offsetof(struct mount_options, noatime), 1 },
 		/* mount(8) adds them when root calls it; they would let the
 		 * owner of the source become root */
 		FUSE_OPT_KEY("suid", FUSE_OPT_KEY_DISCARD),
 		FUSE_OPT_KEY("dev", FUSE_OPT_KEY_DISCARD),
 		FUSE_OPT_END,
 	};
-	int r = fuse_opt_parse(args, ret_shared, known, NULL);
+	int r = fuse_opt_parse(args, ret, known, NULL);
 
 	/* "allow\_other": the scan did not collect what a shared mount needs */
-	if (*ret_shared && !server_tree(c->server)->shared)
+	if (ret->shared && !server_tree(c->server)->shared)
 		return -1;
-	if (r == 0 && *ret_shared)
+	if (r == 0 && ret->shared)
 		r = fuse_opt_add_arg(args, "-oallow_other");
+	if (r == 0 && ret->noatime)
+		r = fuse_opt_add_arg(args, "-onoatime");
 	return r ? r : fuse_opt_add_arg(args, "-onosuid,nodev");
 }
 
@@ -94,7 +103,7 @@ int front_session_new(const struct front_config *c,
 		      const struct fuse_lowlevel_ops *ops, struct front *f,
 		      struct fuse_session **ret, struct err *err)
 {
-	int shared = 0;
+	struct mount_options parsed = { 0 };
 	_cleanup_free_ char *options = front_mount_options(c);
 	char *argv[] = { (char *)"gpemu-fs", (char *)"-o", options, NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
@@ -102,13 +111,15 @@ int front_session_new(const struct front_config *c,
 	if (!options)
 		return err_set(err, -ENOMEM, "out of memory");
 	fuse_set_log_func(fuse_whispers);
-	*ret = parse_options(c, &args, &shared) == 0
+	*ret = parse_options(c, &args, &parsed) == 0
 		       ? fuse_session_new(&args, ops, sizeof(*ops), f)
 		       : NULL;
 	fuse_set_log_func(fuse_says);
 	fuse_opt_free_args(&args);
-	if (f)
-		f->shared = shared;
+	if (f) {
+		f->shared = parsed.shared;
+		f->open_flags = parsed.noatime ? O_NOATIME : 0;
+	}
 	return *ret ? 0
 		    : err_set(err, -EINVAL, "cannot use the mount options '%s'",
 			      c->options ? c->options : "");

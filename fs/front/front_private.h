@@ -42,6 +42,7 @@ struct front {
 	uid_t uid;
 	gid_t gid;
 	bool shared;
+	int open_flags; /* of open(2), for files of the writable folder */
 };
 
 /*
@@ -50,8 +51,8 @@ struct front {
  */
 void *front_client(struct front *f, struct fuse_req *req);
 
-/* A session of `f`, not mounted yet; sets f->shared. `f` NULL: only a check.
- * -EINVAL (options), -ENOMEM; with a text. */
+/* A session of `f`, not mounted yet; sets f->shared and f->open_flags. `f`
+ * NULL: only a check. -EINVAL (options), -ENOMEM; with a text. */
 int front_session_new(const struct front_config *c,
 		      const struct fuse_lowlevel_ops *ops, struct front *f,
 		      struct fuse_session **ret, struct err *err);

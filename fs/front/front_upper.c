@@ -41,7 +41,7 @@ void front_upper_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!c)
 		return;
-	c->flags = fi->flags;
+	c->flags = fi->flags | c->front->open_flags;
 	c->act = act_open;
 	c->answer = answer_open;
 	change_start(c, STORAGE_OPEN);
@@ -88,7 +88,7 @@ void front_upper_create(fuse_req_t req, fuse_ino_t folder, const char *name,
 	if (!c)
 		return;
 	c->mode = mode;
-	c->flags = fi->flags;
+	c->flags = fi->flags | c->front->open_flags;
 	c->act = act_create;
 	c->answer = answer_create;
 	change_start(c, STORAGE_CREATE);

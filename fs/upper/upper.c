@@ -266,8 +266,8 @@ static int create(struct upper *u, const struct upper_at *at, mode_t mode,
 	if (r < 0)
 		return r;
 	fd = openat(dir, at->name,
-		    (flags & (O_ACCMODE | O_SYNC | O_DSYNC)) | O_CREAT |
-			    O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    (flags & (O_ACCMODE | O_SYNC | O_DSYNC | O_NOATIME)) |
+			    O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		    S_IRUSR | S_IWUSR);
 	if (fd < 0)
 		return -errno;

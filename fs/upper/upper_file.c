@@ -20,7 +20,7 @@
 #include "common/thread.h"
 #include "common/util.h"
 
-enum { OPEN_FLAGS = O_ACCMODE | O_TRUNC | O_SYNC | O_DSYNC };
+enum { OPEN_FLAGS = O_ACCMODE | O_TRUNC | O_SYNC | O_DSYNC | O_NOATIME };
 
 struct upper_fd_path upper_fd_path(int fd)
 {
@@ -65,6 +65,7 @@ static int drop_set_id(int fd)
 static int open_regular(struct upper *u, uint64_t ino, int flags)
 {
 	_cleanup_close_ int at = fd_of(u, ino);
+	bool cuts = flags & O_TRUNC;
 	struct stat st;
 	int fd, r;
 
@@ -74,11 +75,16 @@ static int open_regular(struct upper *u, uint64_t ino, int flags)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -ESTALE;
-	fd = open(upper_fd_path(at).text,
-		  (flags & ~(u->space.capacity ? O_TRUNC : 0)) | O_CLOEXEC);
+	if (u->space.capacity)
+		flags &= ~O_TRUNC;
+	fd = open(upper_fd_path(at).text, flags | O_CLOEXEC);
+	/* of a file of another user, of a mount that is not root's */
+	if (fd < 0 && errno == EPERM && flags & O_NOATIME)
+		fd = open(upper_fd_path(at).text,
+			  (flags & ~O_NOATIME) | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = flags & O_TRUNC ? drop_set_id(fd) : 0;
+	r = cuts ? drop_set_id(fd) : 0;
 	if (r < 0)
 		close(fd);
 	return r < 0 ? r : fd;

@@ -18,8 +18,8 @@ struct upper_file {
 	struct upper_file *prev, *next; /* utlist, under the lock of `upper` */
 };
 
-/* Open with these flags of open(2), of which O_ACCMODE, O_TRUNC, O_SYNC and
- * O_DSYNC count. */
+/* Open with these flags of open(2), of which O_ACCMODE, O_TRUNC, O_SYNC,
+ * O_DSYNC and O_NOATIME count. */
 int upper_open(struct upper *u, uint64_t ino, int flags,
 	       struct upper_file **ret);
 /* A file that was just opened by `fd`, which it takes, also without success.

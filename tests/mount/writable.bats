@@ -168,6 +168,21 @@ fails_with()
 	[ -z "$(ls "$dir/d" "$dir/c1" | grep -v :)" ]
 }
 
+@test "noatime: a read leaves the access time as it is" {
+	echo x >"$dir/f"
+	for how in '' noatime; do
+		touch -a -d '2001-02-03 04:05:06 UTC' "$dir/f"
+		serve ${how:+-o "$how"}
+		for flag in O_NOATIME O_RDONLY; do
+			python3 -c 'import os, sys
+assert os.read(os.open(sys.argv[1], getattr(os, sys.argv[2])), 9) == b"x\n"' "$mp/f" $flag
+			[ "$(stat -c %X "$dir/f")" != 981173106 ] || echo "$how $flag"
+		done
+		unmount
+	done >"$BATS_TEST_TMPDIR/kept"
+	[ "$(cat "$BATS_TEST_TMPDIR/kept")" = $' O_NOATIME\nnoatime O_NOATIME\nnoatime O_RDONLY' ]
+}
+
 @test "space is taken and given back, holes are found, attributes kept" {
 	serve
 	python3 - "$mp" "$dir" <<-'END'
