@@ -19,6 +19,7 @@
 #include "loader/dataset/detect.h"
 #include "loader/dataset/images.h"
 #include "loader/dataset/index.h"
+#include "loader/dataset/mount.h"
 #include "loader/dataset/shards.h"
 #include "store/bucket.h"
 
@@ -252,7 +253,21 @@ static bool is_settled(const struct opening *o)
 	return o->beside_ns <= o->now_ns - SETTLED_NS;
 }
 
-/* Beside the dataset or, where that is not permitted, in the cache. */
+/* On a gpemu-fs mount a file of ours would take time of the emulated device,
+ * and count as written to it. */
+static bool is_emulated(const struct opening *o)
+{
+	struct mount m;
+	bool yes;
+
+	mount_find(o->d->root, &m);
+	yes = m.dir;
+	mount_fini(&m);
+	return yes;
+}
+
+/* Beside the dataset or, where that is not permitted or changes what is
+ * measured, in the cache. */
 static void keep(struct opening *o, struct format_result *how)
 {
 	_cleanup_free_ char *path = beside(o);
@@ -264,7 +279,12 @@ static void keep(struct opening *o, struct format_result *how)
 			"the dataset changed within the last 2 s");
 		return;
 	}
-	r = path ? index_write(path, o->recipe, o->d, err) : -ENOMEM;
+	if (!path)
+		r = -ENOMEM;
+	else if (is_emulated(o))
+		r = err_set(err, -EROFS, "%s: on an emulated device", path);
+	else
+		r = index_write(path, o->recipe, o->d, err);
 	if (r < 0) {
 		free(path);
 		path = in_cache(o, true);
