@@ -18,15 +18,24 @@ static struct upper_file *file_of(const struct fuse_file_info *fi)
 	return (struct upper_file *)(uintptr_t)fi->fh;
 }
 
+/* The kernel knows the modes of files, for a day, and leaves it to us to end
+ * set-user-ID (upper_drop_set_id): it has to look again. */
+static void forget_mode(const struct front *f, fuse_ino_t ino)
+{
+	fuse_lowlevel_notify_inval_inode(f->session, ino, -1, 0);
+}
+
 /* --- open and create ------------------------------------------------------ */
 
 static int act_open(struct change *c)
 {
 	int r = change_room(c);
 
-	return r < 0 ? r
-		     : upper_open(c->front->c.upper, c->ino, c->flags,
-				  &c->opened);
+	if (r == 0)
+		r = upper_open(c->front->c.upper, c->ino, c->flags, &c->opened);
+	if (r == 0 && c->opened->cleared)
+		forget_mode(c->front, c->ino);
+	return r;
 }
 
 static void answer_open(struct change *c)
@@ -182,10 +191,23 @@ void front_upper_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	change_start(c, STORAGE_READ);
 }
 
+/* 0 or -errno. */
+static int drop_set_id(const struct change *c)
+{
+	int r = upper_drop_set_id(c->file);
+
+	if (r > 0)
+		forget_mode(c->front, c->ino);
+	return MIN(r, 0);
+}
+
 static int write_from(struct change *c, const char *buf)
 {
-	ssize_t n = upper_write(c->file, buf, c->size, (uint64_t)c->offset);
+	ssize_t n = drop_set_id(c);
 
+	if (n < 0)
+		return (int)n;
+	n = upper_write(c->file, buf, c->size, (uint64_t)c->offset);
 	c->reserved = false;
 	c->n_moved = n < 0 ? 0 : (size_t)n;
 	return n < 0 ? (int)n : 0;
@@ -239,7 +261,11 @@ void front_upper_write(fuse_req_t req, fuse_ino_t ino, const char *buf,
 
 static int act_fallocate(struct change *c)
 {
-	return upper_allocate(c->file, c->flags, (uint64_t)c->offset, c->size);
+	int r = drop_set_id(c);
+
+	return r < 0 ? r
+		     : upper_allocate(c->file, c->flags, (uint64_t)c->offset,
+				      c->size);
 }
 
 void front_upper_fallocate(fuse_req_t req, fuse_ino_t ino, int mode,

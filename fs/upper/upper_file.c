@@ -46,7 +46,7 @@ static int fd_of(struct upper *u, uint64_t ino)
 
 /* A write or an O_TRUNC ends set-user-ID and set-group-ID, as the kernel does
  * it elsewhere for whoever lacks CAP_FSETID: this process has it, as root, and
- * the kernel leaves it to us (FUSE_HANDLE_KILLPRIV). */
+ * the kernel leaves it to us (FUSE_HANDLE_KILLPRIV). 1: there was some. */
 static int drop_set_id(int fd)
 {
 	mode_t drop = S_ISUID;
@@ -59,10 +59,16 @@ static int drop_set_id(int fd)
 		drop |= S_ISGID;
 	if (!(st.st_mode & drop))
 		return 0;
-	return fchmod(fd, st.st_mode & 07777 & ~drop) < 0 ? -errno : 0;
+	return fchmod(fd, st.st_mode & 07777 & ~drop) < 0 ? -errno : 1;
 }
 
-static int open_regular(struct upper *u, uint64_t ino, int flags)
+int upper_drop_set_id(const struct upper_file *f)
+{
+	return drop_set_id(f->fd);
+}
+
+static int open_regular(struct upper *u, uint64_t ino, int flags,
+			bool *ret_cleared)
 {
 	_cleanup_close_ int at = fd_of(u, ino);
 	bool cuts = flags & O_TRUNC;
@@ -85,6 +91,7 @@ static int open_regular(struct upper *u, uint64_t ino, int flags)
 	if (fd < 0)
 		return -errno;
 	r = cuts ? drop_set_id(fd) : 0;
+	*ret_cleared = r > 0;
 	if (r < 0)
 		close(fd);
 	return r < 0 ? r : fd;
@@ -124,11 +131,14 @@ int upper_open(struct upper *u, uint64_t ino, int flags,
 					    .gid = (gid_t)-1,
 					    .times = { { 0, UTIME_OMIT },
 						       { 0, UTIME_OMIT } } };
-	int fd = open_regular(u, ino, flags & OPEN_FLAGS), r;
+	bool cleared;
+	int fd = open_regular(u, ino, flags & OPEN_FLAGS, &cleared), r;
 
 	if (fd < 0)
 		return fd;
 	r = upper_adopt(u, ino, fd, flags, ret);
+	if (r == 0)
+		(*ret)->cleared = cleared;
 	if (r == 0 && (*ret)->space && flags & O_TRUNC) {
 		r = upper_change(u, ino, NULL, &empty);
 		if (r < 0) {
@@ -197,10 +207,8 @@ ssize_t upper_reserve(const struct upper_file *f, size_t n, uint64_t offset)
 ssize_t upper_write(const struct upper_file *f, const void *buf, size_t n,
 		    uint64_t offset)
 {
-	ssize_t r = buf ? drop_set_id(f->fd) : 0;
+	ssize_t r = buf ? write_all(f, buf, n, offset) : 0;
 
-	if (buf && r == 0)
-		r = write_all(f, buf, n, offset);
 	if (f->space)
 		upper_space_settle(f->space, &f->node->taken, f->fd);
 	return r;
@@ -210,9 +218,9 @@ int upper_allocate(const struct upper_file *f, int mode, uint64_t offset,
 		   uint64_t bytes)
 {
 	bool keeps = mode & FALLOC_FL_KEEP_SIZE;
-	ssize_t r = drop_set_id(f->fd);
+	ssize_t r = 0;
 
-	if (r == 0 && f->space && keeps && !(mode & FALLOC_FL_PUNCH_HOLE) &&
+	if (f->space && keeps && !(mode & FALLOC_FL_PUNCH_HOLE) &&
 	    bytes > upper_left(f, bytes, offset))
 		r = -EOPNOTSUPP; /* the size alone says what a file has */
 	if (r == 0 && f->space)

@@ -12,7 +12,8 @@
 
 struct upper_file {
 	int fd;
-	bool syncs; /* each write is a sync, too: O_SYNC or O_DSYNC */
+	bool syncs;   /* each write is a sync, too: O_SYNC or O_DSYNC */
+	bool cleared; /* its O_TRUNC ended set-user-ID or set-group-ID */
 	struct upper_node *node;
 	struct upper_space *space;	/* NULL: no limit */
 	struct upper_file *prev, *next; /* utlist, under the lock of `upper` */
@@ -33,6 +34,9 @@ size_t upper_left(const struct upper_file *f, size_t n, uint64_t offset);
 /* Bytes moved, fewer only at the end of the file or after an error. */
 ssize_t upper_read(const struct upper_file *f, void *buf, size_t n,
 		   uint64_t offset);
+/* Before a write or a change of space: ends set-user-ID and set-group-ID.
+ * 1: the file had some, so its mode is another now. */
+int upper_drop_set_id(const struct upper_file *f);
 /* Room for a write: for how many of the `n` bytes there is some; -ENOSPC: for
  * none. So many, or none (`buf` NULL), must be written with upper_write. */
 ssize_t upper_reserve(const struct upper_file *f, size_t n, uint64_t offset);

@@ -467,11 +467,15 @@ sync 0 0 s' ]
 	chmod 700 "$dir"
 	serve -o allow_other
 	touch "$mp/f"
-	for how in "echo >>'$mp/f'" "echo >'$mp/f'" "truncate -s 9 '$mp/f'"; do
+	for how in "echo >>'$mp/f'" "echo >'$mp/f'" ">'$mp/f'" "truncate -s 9 '$mp/f'" \
+		"fallocate -l 9 '$mp/f'"; do
 		chmod 6777 "$mp/f"
 		[ "$(stat -c %a "$dir/f")" = 6777 ]
+		[ "$(stat -c %a "$mp/f")" = 6777 ]
 		$as sh -c "$how"
 		[ "$(stat -c %a "$dir/f")" = 777 ]
+		# the kernel knows it, too
+		[ "$(stat -c %a "$mp/f")" = 777 ]
 	done
 	# set-group-ID stays without the group's execute: it is a mandatory lock
 	chmod 6666 "$mp/f"
