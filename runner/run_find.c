@@ -92,16 +92,12 @@ static json_t *find_point_json(const struct workload *w, size_t point,
 			       const json_t *tries, uint64_t most,
 			       const char *error)
 {
-	json_t *axes = json_object();
 	char label[90];
 
 	workload_label(w, point, label, sizeof(label));
-	for (size_t i = 0; i < w->n_axes; i++)
-		json_object_set_new(
-			axes, w->axes[i].name,
-			json_string(workload_at(w, point, i)->label));
 	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:O, s:o?}",
-			 "axes", axes, "label", label, "max_gpus",
+			 "axes", workload_labels(w, point), "label", label,
+			 "max_gpus",
 			 error ? json_null() : json_integer((json_int_t)most),
 			 "au", number(tries, most, "au"), "au_above",
 			 number(tries, most + 1, "au"), "samples_per_s",
@@ -525,14 +521,15 @@ static int refuse(const struct workload *w, struct err *err)
 	const struct conf_node *base = conf_node_get(w->root, "base");
 	const struct conf_node *node = base;
 
-	if (w->base.gpud)
+	if (w->base[RUN_GPUD])
 		node = conf_node_get(base, "gpud");
-	else if (w->base.exec)
+	else if (w->base[RUN_EXEC])
 		node = conf_node_get(base, "exec");
 	else if (w->jobs.n > 1)
 		node = conf_node_get(w->root, "jobs");
-	else if (w->base.train && conf_node_get(w->base.train, "gpus"))
-		node = conf_node_get(w->base.train, "gpus");
+	else if (w->base[RUN_TRAIN] &&
+		 conf_node_get(w->base[RUN_TRAIN], "gpus"))
+		node = conf_node_get(w->base[RUN_TRAIN], "gpus");
 	else if (workload_axis(w, "train.gpus") >= 0)
 		node = conf_node_get(w->axes_tree, "train.gpus");
 	else

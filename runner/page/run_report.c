@@ -204,12 +204,12 @@ static json_t *setup_json(const struct workload *w)
 	json_t *terms = json_array();
 
 	add_node(terms, "dataset", w->dataset);
-	add_node(terms, "base: fs", w->base.fs);
-	add_node(terms, "base: train", w->base.train);
-	add_node(terms, "base: exec", w->base.exec);
-	add_node(terms, "base: gpud", w->base.gpud);
-	add_node(terms, "base: prepd", w->base.prepd);
-	add_node(terms, "base: s3", w->base.s3);
+	add_node(terms, "base: fs", w->base[RUN_FS]);
+	add_node(terms, "base: train", w->base[RUN_TRAIN]);
+	add_node(terms, "base: exec", w->base[RUN_EXEC]);
+	add_node(terms, "base: gpud", w->base[RUN_GPUD]);
+	add_node(terms, "base: prepd", w->base[RUN_PREPD]);
+	add_node(terms, "base: s3", w->base[RUN_S3]);
 	add_node(terms, "mounts", conf_node_get(w->root, "mounts"));
 	add_node(terms, "jobs", conf_node_get(w->root, "jobs"));
 	for (size_t a = 0; a < w->n_axes; a++)

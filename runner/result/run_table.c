@@ -246,12 +246,12 @@ static void provenance_real(const struct result *res, const json_t *job,
 		fprintf(f, "REAL      bytes read from the %s and copied%s%s%s",
 			from, pinned ? " into pinned buffers" : ", not pinned",
 			decodes ? ", images decoded" : "", cache);
-	if (res->r->w->base.gpud)
+	if (res->r->w->base[RUN_GPUD])
 		fputs("; gpemu-gpud,\n          its clients and scheduler", f);
-	if (res->r->w->base.prepd)
+	if (res->r->w->base[RUN_PREPD])
 		fputs("; gpemu-prepd,\n          its workers and connections",
 		      f);
-	if (res->r->w->base.s3)
+	if (res->r->w->base[RUN_S3])
 		fputs("; gpemu-s3,\n          its connections and cache "
 		      "decisions",
 		      f);
@@ -263,7 +263,7 @@ static void provenance_real(const struct result *res, const json_t *job,
 static void provenance_emulated(const struct result *res, const json_t *job,
 				FILE *f)
 {
-	bool device = res->r->mounted || res->r->w->base.s3;
+	bool device = res->r->mounted || res->r->w->base[RUN_S3];
 	bool gpu = !is_program(job) || json_object_get(job, "gpu");
 	double scale = res->r->w->time_scale;
 
