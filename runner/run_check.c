@@ -183,7 +183,7 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 			"bucket %s\n",
 			cell.mounts[0].name,
 			config_text(w, cell.s3, "s3", "bucket"));
-	if (w->base.prepd)
+	if (w->base[RUN_PREPD])
 		fputs("prepd       jobs with loader: service take the batches "
 		      "of gpemu-prepd\n",
 		      f);

@@ -222,7 +222,7 @@ static int make_report(struct runner *r, bool quiet, bool *ret_failed,
 	if (code == 0)
 		code = draw_plots(r, &res, quiet, err);
 	if (code == 0)
-		code = report_write(&res, &v, err);
+		code = report_write(&res, &v, *ret_summary, err);
 	if (code == 0 && !quiet)
 		printf("report    %s/report.html\n", r->out);
 	*ret_failed = *ret_failed || score_in(&v.score, VERDICT_FAIL);

@@ -17,7 +17,7 @@
 #include "common/version.h"
 #include "emu/gpu/gpus.h"
 #include "runner/cell/run_cell.h"
-#include "runner/page/run_html.h"
+#include "runner/page/run_page.h"
 #include "runner/page/run_plot.h"
 #include "runner/result/run_origins.h"
 #include "runner/run/run_host.h"
@@ -92,16 +92,12 @@ static json_t *find_point_json(const struct workload *w, size_t point,
 			       const json_t *tries, uint64_t most,
 			       const char *error)
 {
-	json_t *axes = json_object();
 	char label[90];
 
 	workload_label(w, point, label, sizeof(label));
-	for (size_t i = 0; i < w->n_axes; i++)
-		json_object_set_new(
-			axes, w->axes[i].name,
-			json_string(workload_at(w, point, i)->label));
 	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:O, s:o?}",
-			 "axes", axes, "label", label, "max_gpus",
+			 "axes", workload_labels(w, point), "label", label,
+			 "max_gpus",
 			 error ? json_null() : json_integer((json_int_t)most),
 			 "au", number(tries, most, "au"), "au_above",
 			 number(tries, most + 1, "au"), "samples_per_s",
@@ -244,82 +240,62 @@ static int draw(struct runner *r, const json_t *found, struct err *err)
 
 /* --- page ------------------------------------------------------------- */
 
-static void html_table(const json_t *found, FILE *f)
+static json_t *page_json(const struct runner *r, const json_t *found)
 {
-	const json_t *point;
+	_cleanup_free_ char *svg = runner_path(r, "plots", PLOT, "svg");
+	json_t *doc = json_deep_copy(found), *all = json_array(), *point;
 	char text[32];
 	size_t i;
 
-	fputs("<div class=\"wide\"><table>\n<thead><tr><th>Point</th>", f);
-	for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
-		fprintf(f, "<th class=\"n\">%s<small>%s</small></th>",
-			columns[c].title, columns[c].unit);
-	fputs("</tr></thead>\n<tbody>\n", f);
-	json_array_foreach (json_object_get(found, "points"), i, point) {
-		const char *error =
-			json_string_value(json_object_get(point, "error"));
+	json_array_foreach (json_object_get(doc, "points"), i, point) {
+		json_t *values = json_array();
 
-		fputs("<tr><td>", f);
-		html_text(f,
-			  json_string_value(json_object_get(point, "label")));
-		if (error) {
-			fputs("<br>", f);
-			html_badge(f, "fail", error);
-		}
-		fputs("</td>", f);
 		for (size_t c = 0; c < ARRAY_SIZE(columns); c++) {
 			value(point, columns[c].key, text, sizeof(text));
-			fprintf(f, "<td class=\"n\">%s</td>", text);
+			json_array_append_new(values, json_string(text));
 		}
-		fputs("</tr>\n", f);
+		json_object_set_new(point, "values", values);
 	}
-	fputs("</tbody>\n</table></div>\n", f);
-}
-
-static void html_page(const struct runner *r, const json_t *found, FILE *f)
-{
-	_cleanup_free_ char *svg = runner_path(r, "plots", PLOT, "svg");
-	const struct workload *w = r->w;
-	char title[200];
-
-	snprintf(title, sizeof(title),
-		 "How many GPUs does this storage keep at %.3g %%?",
-		 100 * json_get_number(found, "au"));
-	html_head(f, w->name, title);
-	html_text(f, w->question);
-	fputs("</p>\n</header>\n<main>\n", f);
-	html_table(found, f);
-	fputs("<figure>\n", f);
-	if (!svg || html_svg(f, svg, "find", "AU over the number of GPUs") < 0)
-		fputs("The plot was not drawn.", f);
-	fputs("</figure>\n<h2>Provenance</h2>\n<dl>\n<dt>file</dt><dd>", f);
-	html_text(f, w->path);
-	fputs("</dd>\n<dt>runs</dt><dd>", f);
-	html_json(f, json_object_get(found, "runs"));
-	fputs("</dd>\n<dt>profiles</dt><dd>", f);
-	html_json(f, json_object_get(found, "profiles"));
-	fprintf(f,
-		"</dd>\n<dt>time scale</dt><dd>%.9g wall seconds per emulated "
-		"second</dd>\n</dl>\n</main>\n</body>\n</html>\n",
-		w->time_scale);
+	for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
+		json_array_append_new(all, json_pack("{s:s, s:s}", "title",
+						     columns[c].title, "unit",
+						     columns[c].unit));
+	json_object_set_new(doc, "columns", all);
+	json_object_set_new(doc, "name", json_string(r->w->name));
+	json_object_set_new(doc, "title",
+			    json_sprintf("How many GPUs does this storage keep "
+					 "at %.3g %%?",
+					 100 * json_get_number(found, "au")));
+	json_object_set_new(doc, "svg",
+			    svg ? page_svg(svg, "find",
+					   "AU over the number of GPUs")
+				: NULL);
+	json_object_set_new(doc, "scale",
+			    json_sprintf("%.9g", r->w->time_scale));
+	return doc;
 }
 
 /* --- all -------------------------------------------------------------- */
 
-static int write_file(const struct runner *r, const char *name,
-		      const json_t *found, bool html, struct err *err)
+static int write_table(const struct runner *r, const json_t *found,
+		       struct err *err)
 {
 	struct replace file;
 	FILE *f;
-	int code = replace_open(&file, r->out, name, &f, err);
+	int code = replace_open(&file, r->out, "find-max.txt", &f, err);
 
 	if (code < 0)
 		return code;
-	if (html)
-		html_page(r, found, f);
-	else
-		print_table(found, 0, f);
+	print_table(found, 0, f);
 	return replace_close(&file, f, 0, err);
+}
+
+static int write_page(const struct runner *r, const json_t *found,
+		      struct err *err)
+{
+	json_auto_t *doc = page_json(r, found);
+
+	return page_write(r->out, "find-max.html", "find", doc, err);
 }
 
 /* The table (also on stdout unless quiet), the plot, the page, the JSON. */
@@ -335,11 +311,11 @@ static int find_report(struct runner *r, const struct run_options *o,
 		return -ENOMEM;
 	code = json_replace(found, path, err);
 	if (code == 0)
-		code = write_file(r, "find-max.txt", found, false, err);
+		code = write_table(r, found, err);
 	if (code == 0 && draw(r, found, &why) < 0)
 		log_warn("%s", why.text);
 	if (code == 0)
-		code = write_file(r, "find-max.html", found, true, err);
+		code = write_page(r, found, err);
 	if (code < 0 || o->quiet)
 		return code;
 	if (wrap_begin(&w, stdout) < 0)
@@ -545,14 +521,15 @@ static int refuse(const struct workload *w, struct err *err)
 	const struct conf_node *base = conf_node_get(w->root, "base");
 	const struct conf_node *node = base;
 
-	if (w->base.gpud)
+	if (w->base[RUN_GPUD])
 		node = conf_node_get(base, "gpud");
-	else if (w->base.exec)
+	else if (w->base[RUN_EXEC])
 		node = conf_node_get(base, "exec");
 	else if (w->jobs.n > 1)
 		node = conf_node_get(w->root, "jobs");
-	else if (w->base.train && conf_node_get(w->base.train, "gpus"))
-		node = conf_node_get(w->base.train, "gpus");
+	else if (w->base[RUN_TRAIN] &&
+		 conf_node_get(w->base[RUN_TRAIN], "gpus"))
+		node = conf_node_get(w->base[RUN_TRAIN], "gpus");
 	else if (workload_axis(w, "train.gpus") >= 0)
 		node = conf_node_get(w->axes_tree, "train.gpus");
 	else

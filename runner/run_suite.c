@@ -2,7 +2,6 @@
 #include "runner/run_suite.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +14,7 @@
 #include "common/text/wrap.h"
 #include "common/util.h"
 #include "runner/cell/run_estimate.h"
+#include "runner/page/run_page.h"
 #include "runner/run_loop.h"
 
 static const struct conf_field fields[] = {
@@ -204,21 +204,25 @@ static int run_parts(const struct suite *s, struct suite_part *parts,
 
 /* --- results ---------------------------------------------------------- */
 
-static int write_text(const char *out, const char *name, const struct suite *s,
-		      const struct suite_part *parts, bool html,
-		      struct err *err)
+static int write_table(const char *out, const struct suite *s,
+		       const struct suite_part *parts, struct err *err)
 {
 	struct replace file;
 	FILE *f;
-	int code = replace_open(&file, out, name, &f, err);
+	int code = replace_open(&file, out, "table.txt", &f, err);
 
 	if (code < 0)
 		return code;
-	if (html)
-		suite_html(s, parts, out, f);
-	else
-		suite_print(s, parts, 0, f);
+	suite_print(s, parts, 0, f);
 	return replace_close(&file, f, 0, err);
+}
+
+static int write_page(const char *out, const struct suite *s,
+		      const struct suite_part *parts, struct err *err)
+{
+	json_auto_t *doc = suite_page_json(s, parts, out);
+
+	return page_write(out, "report.html", "suite", doc, err);
 }
 
 static int report(const struct suite *s, const struct suite_part *parts,
@@ -240,9 +244,9 @@ static int report(const struct suite *s, const struct suite_part *parts,
 	if (code == 0 && o->common.json)
 		code = json_write(j, o->common.json, err);
 	if (code == 0)
-		code = write_text(out, "table.txt", s, parts, false, err);
+		code = write_table(out, s, parts, err);
 	if (code == 0)
-		code = write_text(out, "report.html", s, parts, true, err);
+		code = write_page(out, s, parts, err);
 	if (code == 0 && !o->quiet)
 		code = wrap_begin(&w, stdout);
 	if (code == 0 && !o->quiet) {

@@ -85,8 +85,8 @@ void suite_print(const struct suite *s, const struct suite_part *parts,
 		 size_t width, FILE *f);
 /* {gpemu, suite, question, seconds, budget_s, host, workloads: [...]} */
 json_t *suite_json(const struct suite *s, const struct suite_part *parts);
-/* The page. `out`: its folder, for the links. */
-void suite_html(const struct suite *s, const struct suite_part *parts,
-		const char *out, FILE *f);
+/* What fills the page. `out`: its folder, for the links. */
+json_t *suite_page_json(const struct suite *s, const struct suite_part *parts,
+			const char *out);
 
 #endif

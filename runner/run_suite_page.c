@@ -8,8 +8,6 @@
 #include "common/util.h"
 #include "common/version.h"
 #include "runner/run/run_host.h"
-#include "runner/page/run_html.h"
-#include "runner/page/run_html_score.h"
 #include "runner/result/run_origins.h"
 #include "runner/run_suite.h"
 
@@ -209,147 +207,68 @@ json_t *suite_json(const struct suite *s, const struct suite_part *parts)
 
 /* --- page ------------------------------------------------------------- */
 
-static void badge(FILE *f, const char *verdict)
+static json_t *badge(const char *class, const char *text)
 {
-	const char *kind = !strcmp(verdict, "PASS")	   ? "pass"
-			   : !strcmp(verdict, "FAIL")	   ? "fail"
-			   : !strcmp(verdict, "UNDECIDED") ? "open"
-							   : "none";
-
-	html_badge(f, kind, verdict);
+	return json_pack("{s:s, s:s}", "class", class, "text", text);
 }
 
-static void html_row(const json_t *row, FILE *f)
-{
-	static const char *const keys[] = { "kind", "published", "ours",
-					    "interval" };
-	enum verdict_state state;
-	enum evidence_kind kind;
-
-	fputs("<tr><td>", f);
-	html_text(f, json_get_text(row, "check"));
-	html_note(f, "Doubtful: ", json_get_text(row, "doubt"));
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		fprintf(f, "</td><td class=\"%c\">", keys[i][0]);
-		html_text(f, json_get_text(row, keys[i]));
-	}
-	fputs("</td><td>", f);
-	if (score_parse(row, &kind, &state) < 0)
-		html_badge(f, "none", "shown");
-	else
-		html_verdict(f, kind, state);
-	html_note(f, "", json_get_text(row, "note"));
-	fputs("</td></tr>\n", f);
-}
-
-/* The link from the page in `out` to a report; both are below one folder. */
-static void html_link(const struct suite_part *p, const char *out, FILE *f)
+/* The link from the page in `out` to a report; both are below one folder. NULL:
+ * there is none. */
+static json_t *link_to(const struct suite_part *p, const char *out)
 {
 	size_t n = strlen(out);
 	bool below = !strncmp(p->e.r.out, out, n) && p->e.r.out[n] == '/';
 
-	fputs("<a href=\"", f);
-	html_printf(f, "%s%s/report.html", below ? "" : "../", p->e.w.name);
-	fputs("\">report</a>", f);
+	return p->summary ? json_sprintf("%s%s/report.html", below ? "" : "../",
+					 p->e.w.name)
+			  : NULL;
 }
 
-static void html_part(const struct suite_part *p, const char *out, FILE *f)
+static json_t *part_json(const struct suite_part *p, const char *out)
 {
+	const char *verdict = part_verdict(p);
+	const char *class = !strcmp(verdict, "PASS")	    ? "pass"
+			    : !strcmp(verdict, "FAIL")	    ? "fail"
+			    : !strcmp(verdict, "UNDECIDED") ? "open"
+							    : "none";
+	json_t *rows = json_deep_copy(p->rows);
 	char text[PART_TEXT], time[UNITS_TEXT];
-	json_t *row;
-	size_t k;
 
 	part_text(p, text, sizeof(text));
-	fputs("<section>\n<h2>", f);
-	badge(f, part_verdict(p));
-	fputc(' ', f);
-	html_text(f, part_figure(p));
-	fputs("</h2>\n<p>", f);
-	html_text(f, p->e.w.question);
-	fputs("<br>", f);
-	html_text(f, text);
-	html_printf(f, ", %s, ",
-		    units_human_duration(p->seconds * NS_PER_S, time));
-	if (p->summary)
-		html_link(p, out, f);
-	else
-		fputs("no report", f);
-	fputs("</p>\n", f);
-	if (json_array_size(p->rows))
-		fputs("<div class=\"wide\"><table class=\"fig\">\n<thead><tr>"
-		      "<th>Check</th><th>Kind</th>"
-		      "<th>Published or expected</th><th>Ours</th>"
-		      "<th>95&nbsp;% interval</th><th></th></tr></thead>\n"
-		      "<tbody>\n",
-		      f);
-	json_array_foreach (p->rows, k, row)
-		html_row(row, f);
-	fputs(json_array_size(p->rows) ? "</tbody>\n</table></div>\n</section>"
-					 "\n"
-				       : "</section>\n",
-	      f);
+	score_mark(rows);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o?, s:o?}",
+			 "verdict", verdict, "class", class, "figure",
+			 part_figure(p), "question", p->e.w.question, "result",
+			 text, "time",
+			 units_human_duration(p->seconds * NS_PER_S, time),
+			 "link", link_to(p, out), "rows", rows);
 }
 
-/* The overview: one line per workload. */
-static void html_overview(const struct suite *s, const struct suite_part *parts,
-			  FILE *f)
-{
-	char text[PART_TEXT], time[UNITS_TEXT];
-
-	fputs("<div class=\"wide\"><table>\n<thead><tr><th></th>"
-	      "<th>Figure</th><th>Result</th><th class=\"n\">Time</th></tr>"
-	      "</thead>\n<tbody>\n",
-	      f);
-	for (size_t i = 0; i < s->workloads.n; i++) {
-		part_text(&parts[i], text, sizeof(text));
-		fputs("<tr><td>", f);
-		badge(f, part_verdict(&parts[i]));
-		fputs("</td><td>", f);
-		html_text(f, part_figure(&parts[i]));
-		fputs("</td><td>", f);
-		html_text(f, text);
-		fputs("</td><td class=\"n\">", f);
-		html_text(f, units_human_duration(parts[i].seconds * NS_PER_S,
-						  time));
-		fputs("</td></tr>\n", f);
-	}
-	fputs("</tbody>\n</table></div>\n", f);
-}
-
-void suite_html(const struct suite *s, const struct suite_part *parts,
-		const char *out, FILE *f)
+json_t *suite_page_json(const struct suite *s, const struct suite_part *parts,
+			const char *out)
 {
 	struct suite_total t = suite_sum(s, parts);
-	json_auto_t *host = host_about();
-	char text[120], time[UNITS_TEXT], budget[UNITS_TEXT] = "", now[32];
+	char passed[120], took[120], time[UNITS_TEXT], budget[UNITS_TEXT] = "",
+						       now[32];
+	json_t *all = json_array();
 
-	html_head(f, s->name, s->question);
-	passed_text(s, &t, text, sizeof(text));
-	html_badge(f,
-		   t.n_failed	   ? "fail"
-		   : t.n_undecided ? "open"
-				   : "pass",
-		   text);
+	for (size_t i = 0; i < s->workloads.n; i++)
+		json_array_append_new(all, part_json(&parts[i], out));
+	passed_text(s, &t, passed, sizeof(passed));
 	units_human_duration(t.seconds * NS_PER_S, time);
 	if (s->budget_ns)
 		units_human_duration((double)s->budget_ns, budget);
-	snprintf(text, sizeof(text), "%s%s%s", time, budget[0] ? " of " : "",
+	snprintf(took, sizeof(took), "%s%s%s", time, budget[0] ? " of " : "",
 		 budget);
-	html_badge(f, t.over ? "fail" : "none", text);
-	fputs("</p>\n</header>\n<main>\n", f);
-	html_score(f, &t.score);
-	html_overview(s, parts, f);
-	for (size_t i = 0; i < s->workloads.n; i++)
-		html_part(&parts[i], out, f);
 	tick_utc(now);
-	fputs("<h2>Provenance</h2>\n<dl>\n<dt>gpemu</dt><dd>" GPEMU_VERSION
-	      "</dd>\n<dt>page of</dt><dd>",
-	      f);
-	html_text(f, now);
-	fputs("</dd>\n<dt>host</dt><dd>", f);
-	html_json(f, host);
-	fputs("</dd>\n<dt>time</dt><dd>wall time of all runs of a workload; "
-	      "each report says what is real and what is "
-	      "emulated</dd>\n</dl>\n</main>\n</body>\n</html>\n",
-	      f);
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:{s:s}, s:s, s:o}",
+			 "name", s->name, "title", s->question, "passed",
+			 badge(t.n_failed      ? "fail"
+			       : t.n_undecided ? "open"
+					       : "pass",
+			       passed),
+			 "took", badge(t.over ? "fail" : "none", took),
+			 "scores", score_rows(&t.score), "workloads", all,
+			 "gpemu", "version", GPEMU_VERSION, "now", now, "host",
+			 host_about());
 }

@@ -11,7 +11,6 @@
 #include <xxhash.h>
 
 #include "common/thread.h"
-#include "common/tick.h"
 #include "common/units.h"
 
 void throttle_init(struct throttle *t, double reads_per_s, double writes_per_s)

@@ -10,7 +10,6 @@
 #include <xxhash.h>
 
 #include "common/percent.h"
-#include "common/units.h"
 #include "common/util.h"
 
 /* An encoded key has three bytes for each of its own. */

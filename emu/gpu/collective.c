@@ -2,7 +2,6 @@
 #include "emu/gpu/collective.h"
 
 #include "common/units.h"
-#include "common/util.h"
 #include "common/word.h"
 #include "emu/gpu/link.h"
 

@@ -7,7 +7,6 @@
  * they compute, this node gets its next batch: the step is settled before
  * anything that begins after it.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "common/rng.h"

@@ -17,7 +17,6 @@
  * the share wait.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

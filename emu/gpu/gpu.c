@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "common/units.h"
-#include "common/util.h"
 #include "common/word.h"
 
 static const char *const transfers[] = {

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #include "common/thread.h"
-#include "common/units.h"
 #include "common/util.h"
 
 /* Buffers of at least this size are aligned to huge pages and request them, so

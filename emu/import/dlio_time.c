@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/units.h"
-#include "common/util.h"
 
 int dlio_number(const struct conf_node *at, const char *name, double min,
 		double max, double *ret, struct err *err)

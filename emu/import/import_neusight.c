@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <string.h>
 
 #include "common/text/rows.h"

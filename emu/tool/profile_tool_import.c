@@ -10,7 +10,6 @@
 #include "emu/tool/profile_tool.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

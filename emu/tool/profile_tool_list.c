@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fnmatch.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "common/json.h"

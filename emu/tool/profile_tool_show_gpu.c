@@ -2,7 +2,6 @@
 /* gpemu-profile show, of a GPU: the profile, a model, one step of it. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "common/units.h"
 #include "emu/tool/profile_tool.h"

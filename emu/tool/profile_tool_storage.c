@@ -7,7 +7,6 @@
 #include "emu/tool/profile_tool.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

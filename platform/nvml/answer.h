@@ -61,4 +61,29 @@ static inline int answer_wide(const struct nvml_device *d, const char *key,
 	return NVML_SUCCESS;
 }
 
+/* What is the same for all emulated GPUs. */
+static inline int answer_constant(const struct nvml_device *d, unsigned value,
+				  unsigned *ret)
+{
+	struct gpu_now g;
+	int r = state_gpu(d, &g);
+
+	return r == NVML_SUCCESS ? answer_number(value, ret) : r;
+}
+
+/* Functions of one kind. */
+#define FACT(function, key, scale)                               \
+	int function(const struct nvml_device *d, unsigned *ret) \
+	{                                                        \
+		return answer_fact(d, key, scale, ret);          \
+	}
+#define CONSTANT(function, value)                                \
+	int function(const struct nvml_device *d, unsigned *ret) \
+	{                                                        \
+		return answer_constant(d, value, ret);           \
+	}
+/* A further name of a function of the same file. */
+#define ALIAS(name, function) \
+	__typeof__(function) name __attribute__((alias(#function)));
+
 #endif

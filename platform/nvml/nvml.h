@@ -90,6 +90,20 @@ struct nvml_process { /* v2 and v3 */
 };
 _Static_assert(sizeof(struct nvml_process) == 24, "the interface");
 
+/* Functions of one shape: of a device, `d`, if it has one. */
+typedef int nvml_number_fn(const struct nvml_device *d, unsigned *ret);
+typedef int nvml_wide_fn(const struct nvml_device *d, unsigned long long *ret);
+typedef int nvml_text_fn(const struct nvml_device *d, char *ret, unsigned n);
+typedef int nvml_typed_fn(const struct nvml_device *d, unsigned type,
+			  unsigned *ret);
+typedef int nvml_pci_fn(const struct nvml_device *d, struct nvml_pci *ret);
+typedef int nvml_processes_fn(const struct nvml_device *d, unsigned *count,
+			      struct nvml_process *ret);
+typedef int nvml_processes_v1_fn(const struct nvml_device *d, unsigned *count,
+				 struct nvml_process_v1 *ret);
+typedef int nvml_count_fn(unsigned *ret);
+typedef int nvml_system_text_fn(char *ret, unsigned n);
+
 /* --- nvml_system.c: the library, the system ------------------------------ */
 
 int nvmlInit(void);
@@ -97,90 +111,60 @@ int nvmlInit_v2(void);
 int nvmlInitWithFlags(unsigned flags);
 int nvmlShutdown(void);
 const char *nvmlErrorString(int r);
-int nvmlSystemGetDriverVersion(char *ret, unsigned n);
-int nvmlSystemGetNVMLVersion(char *ret, unsigned n);
 int nvmlSystemGetCudaDriverVersion(int *ret);
 int nvmlSystemGetCudaDriverVersion_v2(int *ret);
 int nvmlSystemGetProcessName(unsigned pid, char *ret, unsigned n);
-int nvmlUnitGetCount(unsigned *ret);
-int nvmlGetExcludedDeviceCount(unsigned *ret);
+nvml_system_text_fn nvmlSystemGetDriverVersion, nvmlSystemGetNVMLVersion;
+nvml_count_fn nvmlUnitGetCount, nvmlGetExcludedDeviceCount;
 
 /* --- nvml_find.c: devices by what names them ----------------------------- */
 
-int nvmlDeviceGetCount(unsigned *ret);
-int nvmlDeviceGetCount_v2(unsigned *ret);
 int nvmlDeviceGetHandleByIndex(unsigned index, struct nvml_device **ret);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvml_device **ret);
 int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **ret);
 int nvmlDeviceGetHandleBySerial(const char *serial, struct nvml_device **ret);
 int nvmlDeviceGetHandleByPciBusId(const char *id, struct nvml_device **ret);
 int nvmlDeviceGetHandleByPciBusId_v2(const char *id, struct nvml_device **ret);
-int nvmlDeviceGetIndex(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetMinorNumber(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetName(const struct nvml_device *d, char *ret, unsigned n);
-int nvmlDeviceGetUUID(const struct nvml_device *d, char *ret, unsigned n);
-int nvmlDeviceGetSerial(const struct nvml_device *d, char *ret, unsigned n);
-int nvmlDeviceGetPciInfo(const struct nvml_device *d, struct nvml_pci *ret);
-int nvmlDeviceGetPciInfo_v2(const struct nvml_device *d, struct nvml_pci *ret);
-int nvmlDeviceGetPciInfo_v3(const struct nvml_device *d, struct nvml_pci *ret);
+nvml_count_fn nvmlDeviceGetCount, nvmlDeviceGetCount_v2;
+nvml_number_fn nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber;
+nvml_text_fn nvmlDeviceGetName, nvmlDeviceGetUUID, nvmlDeviceGetSerial;
+nvml_pci_fn nvmlDeviceGetPciInfo, nvmlDeviceGetPciInfo_v2,
+	nvmlDeviceGetPciInfo_v3;
 
 /* --- nvml_card.c: the card ----------------------------------------------- */
 
-int nvmlDeviceGetBrand(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetArchitecture(const struct nvml_device *d, unsigned *ret);
 int nvmlDeviceGetCudaComputeCapability(const struct nvml_device *d,
 				       int *ret_major, int *ret_minor);
-int nvmlDeviceGetNumGpuCores(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetMemoryBusWidth(const struct nvml_device *d, unsigned *ret);
 int nvmlDeviceGetEccMode(const struct nvml_device *d, unsigned *ret_current,
 			 unsigned *ret_pending);
-int nvmlDeviceGetDefaultEccMode(const struct nvml_device *d, unsigned *ret);
 int nvmlDeviceGetMigMode(const struct nvml_device *d, unsigned *ret_current,
 			 unsigned *ret_pending);
 int nvmlDeviceGetTotalEccErrors(const struct nvml_device *d, unsigned kind,
 				unsigned counter, unsigned long long *ret);
-int nvmlDeviceGetMultiGpuBoard(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetPcieReplayCounter(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetBusType(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetMaxPcieLinkGeneration(const struct nvml_device *d,
-				       unsigned *ret);
-int nvmlDeviceGetGpuMaxPcieLinkGeneration(const struct nvml_device *d,
-					  unsigned *ret);
-int nvmlDeviceGetCurrPcieLinkGeneration(const struct nvml_device *d,
-					unsigned *ret);
-int nvmlDeviceGetMaxPcieLinkWidth(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetCurrPcieLinkWidth(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetClockInfo(const struct nvml_device *d, unsigned type,
-			   unsigned *ret);
-int nvmlDeviceGetMaxClockInfo(const struct nvml_device *d, unsigned type,
-			      unsigned *ret);
-int nvmlDeviceGetApplicationsClock(const struct nvml_device *d, unsigned type,
-				   unsigned *ret);
-int nvmlDeviceGetDefaultApplicationsClock(const struct nvml_device *d,
-					  unsigned type, unsigned *ret);
-int nvmlDeviceGetMaxCustomerBoostClock(const struct nvml_device *d,
-				       unsigned type, unsigned *ret);
 int nvmlDeviceGetClock(const struct nvml_device *d, unsigned type, unsigned id,
 		       unsigned *ret);
-int nvmlDeviceGetPowerManagementMode(const struct nvml_device *d,
-				     unsigned *ret);
-int nvmlDeviceGetPowerManagementLimit(const struct nvml_device *d,
-				      unsigned *ret);
-int nvmlDeviceGetPowerManagementDefaultLimit(const struct nvml_device *d,
-					     unsigned *ret);
 int nvmlDeviceGetPowerManagementLimitConstraints(const struct nvml_device *d,
 						 unsigned *ret_min,
 						 unsigned *ret_max);
-int nvmlDeviceGetEnforcedPowerLimit(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetPersistenceMode(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetComputeMode(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetDisplayMode(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetDisplayActive(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetVirtualizationMode(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceIsMigDeviceHandle(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetMaxMigDeviceCount(const struct nvml_device *d, unsigned *ret);
 int nvmlDeviceGetCpuAffinity(const struct nvml_device *d, unsigned n,
 			     unsigned long *ret);
+nvml_number_fn nvmlDeviceGetBrand, nvmlDeviceGetArchitecture,
+	nvmlDeviceGetNumGpuCores, nvmlDeviceGetMemoryBusWidth,
+	nvmlDeviceGetDefaultEccMode, nvmlDeviceGetMultiGpuBoard,
+	nvmlDeviceGetPcieReplayCounter, nvmlDeviceGetBusType,
+	nvmlDeviceGetMaxPcieLinkGeneration,
+	nvmlDeviceGetGpuMaxPcieLinkGeneration,
+	nvmlDeviceGetCurrPcieLinkGeneration, nvmlDeviceGetMaxPcieLinkWidth,
+	nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetPowerManagementMode,
+	nvmlDeviceGetPowerManagementLimit,
+	nvmlDeviceGetPowerManagementDefaultLimit,
+	nvmlDeviceGetEnforcedPowerLimit, nvmlDeviceGetPersistenceMode,
+	nvmlDeviceGetComputeMode, nvmlDeviceGetDisplayMode,
+	nvmlDeviceGetDisplayActive, nvmlDeviceGetVirtualizationMode,
+	nvmlDeviceIsMigDeviceHandle, nvmlDeviceGetMaxMigDeviceCount;
+nvml_typed_fn nvmlDeviceGetClockInfo, nvmlDeviceGetMaxClockInfo,
+	nvmlDeviceGetApplicationsClock, nvmlDeviceGetDefaultApplicationsClock,
+	nvmlDeviceGetMaxCustomerBoostClock;
 
 /* --- nvml_load.c: what it does now --------------------------------------- */
 
@@ -190,49 +174,25 @@ int nvmlDeviceGetMemoryInfo_v2(const struct nvml_device *d,
 			       struct nvml_memory_v2 *ret);
 int nvmlDeviceGetUtilizationRates(const struct nvml_device *d,
 				  struct nvml_utilization *ret);
-int nvmlDeviceGetPowerUsage(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetTotalEnergyConsumption(const struct nvml_device *d,
-					unsigned long long *ret);
 int nvmlDeviceGetTemperature(const struct nvml_device *d, unsigned sensor,
 			     unsigned *ret);
 int nvmlDeviceGetTemperatureV(const struct nvml_device *d,
 			      struct nvml_temperature *ret);
-int nvmlDeviceGetPerformanceState(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetPowerState(const struct nvml_device *d, unsigned *ret);
-int nvmlDeviceGetCurrentClocksThrottleReasons(const struct nvml_device *d,
-					      unsigned long long *ret);
-int nvmlDeviceGetCurrentClocksEventReasons(const struct nvml_device *d,
-					   unsigned long long *ret);
-int nvmlDeviceGetSupportedClocksThrottleReasons(const struct nvml_device *d,
-						unsigned long long *ret);
-int nvmlDeviceGetSupportedClocksEventReasons(const struct nvml_device *d,
-					     unsigned long long *ret);
-int nvmlDeviceGetComputeRunningProcesses(const struct nvml_device *d,
-					 unsigned *count,
-					 struct nvml_process_v1 *ret);
-int nvmlDeviceGetComputeRunningProcesses_v2(const struct nvml_device *d,
-					    unsigned *count,
-					    struct nvml_process *ret);
-int nvmlDeviceGetComputeRunningProcesses_v3(const struct nvml_device *d,
-					    unsigned *count,
-					    struct nvml_process *ret);
-int nvmlDeviceGetGraphicsRunningProcesses(const struct nvml_device *d,
-					  unsigned *count,
-					  struct nvml_process_v1 *ret);
-int nvmlDeviceGetGraphicsRunningProcesses_v2(const struct nvml_device *d,
-					     unsigned *count,
-					     struct nvml_process *ret);
-int nvmlDeviceGetGraphicsRunningProcesses_v3(const struct nvml_device *d,
-					     unsigned *count,
-					     struct nvml_process *ret);
-int nvmlDeviceGetMPSComputeRunningProcesses(const struct nvml_device *d,
-					    unsigned *count,
-					    struct nvml_process_v1 *ret);
-int nvmlDeviceGetMPSComputeRunningProcesses_v2(const struct nvml_device *d,
-					       unsigned *count,
-					       struct nvml_process *ret);
-int nvmlDeviceGetMPSComputeRunningProcesses_v3(const struct nvml_device *d,
-					       unsigned *count,
-					       struct nvml_process *ret);
+nvml_number_fn nvmlDeviceGetPowerUsage, nvmlDeviceGetPerformanceState,
+	nvmlDeviceGetPowerState;
+nvml_wide_fn nvmlDeviceGetTotalEnergyConsumption,
+	nvmlDeviceGetCurrentClocksThrottleReasons,
+	nvmlDeviceGetCurrentClocksEventReasons,
+	nvmlDeviceGetSupportedClocksThrottleReasons,
+	nvmlDeviceGetSupportedClocksEventReasons;
+nvml_processes_v1_fn nvmlDeviceGetComputeRunningProcesses,
+	nvmlDeviceGetGraphicsRunningProcesses,
+	nvmlDeviceGetMPSComputeRunningProcesses;
+nvml_processes_fn nvmlDeviceGetComputeRunningProcesses_v2,
+	nvmlDeviceGetComputeRunningProcesses_v3,
+	nvmlDeviceGetGraphicsRunningProcesses_v2,
+	nvmlDeviceGetGraphicsRunningProcesses_v3,
+	nvmlDeviceGetMPSComputeRunningProcesses_v2,
+	nvmlDeviceGetMPSComputeRunningProcesses_v3;
 
 #endif

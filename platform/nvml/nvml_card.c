@@ -77,12 +77,6 @@ int nvmlDeviceGetCudaComputeCapability(const struct nvml_device *d,
 
 /* --- a number of its profile --------------------------------------------- */
 
-#define FACT(function, key, scale)                               \
-	int function(const struct nvml_device *d, unsigned *ret) \
-	{                                                        \
-		return answer_fact(d, key, scale, ret);          \
-	}
-
 FACT(nvmlDeviceGetNumGpuCores, "cores", 1)
 FACT(nvmlDeviceGetMemoryBusWidth, "memory_bus_bits", 1)
 FACT(nvmlDeviceGetMaxPcieLinkGeneration, "pcie_generation", 1)
@@ -105,17 +99,10 @@ int nvmlDeviceGetMaxClockInfo(const struct nvml_device *d, unsigned type,
 	}
 }
 
-#define CLOCK(function)                                          \
-	int function(const struct nvml_device *d, unsigned type, \
-		     unsigned *ret)                              \
-	{                                                        \
-		return nvmlDeviceGetMaxClockInfo(d, type, ret);  \
-	}
-
-CLOCK(nvmlDeviceGetClockInfo)
-CLOCK(nvmlDeviceGetApplicationsClock)
-CLOCK(nvmlDeviceGetDefaultApplicationsClock)
-CLOCK(nvmlDeviceGetMaxCustomerBoostClock)
+ALIAS(nvmlDeviceGetClockInfo, nvmlDeviceGetMaxClockInfo)
+ALIAS(nvmlDeviceGetApplicationsClock, nvmlDeviceGetMaxClockInfo)
+ALIAS(nvmlDeviceGetDefaultApplicationsClock, nvmlDeviceGetMaxClockInfo)
+ALIAS(nvmlDeviceGetMaxCustomerBoostClock, nvmlDeviceGetMaxClockInfo)
 
 int nvmlDeviceGetClock(const struct nvml_device *d, unsigned type, unsigned id,
 		       unsigned *ret)
@@ -195,20 +182,6 @@ int nvmlDeviceGetTotalEccErrors(const struct nvml_device *d, unsigned kind,
 }
 
 /* --- the same for all emulated GPUs -------------------------------------- */
-
-static int constant(const struct nvml_device *d, unsigned value, unsigned *ret)
-{
-	struct gpu_now g;
-	int r = state_gpu(d, &g);
-
-	return r == NVML_SUCCESS ? answer_number(value, ret) : r;
-}
-
-#define CONSTANT(function, value)                                \
-	int function(const struct nvml_device *d, unsigned *ret) \
-	{                                                        \
-		return constant(d, value, ret);                  \
-	}
 
 CONSTANT(nvmlDeviceGetBusType, NVML_BUS_PCIE)
 CONSTANT(nvmlDeviceGetMultiGpuBoard, 0)

@@ -12,20 +12,14 @@ int nvmlDeviceGetCount_v2(unsigned *ret)
 	return ret ? state_count(ret) : NVML_INVALID_ARGUMENT;
 }
 
-int nvmlDeviceGetCount(unsigned *ret)
-{
-	return nvmlDeviceGetCount_v2(ret);
-}
+ALIAS(nvmlDeviceGetCount, nvmlDeviceGetCount_v2)
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvml_device **ret)
 {
 	return ret ? state_handle(index, ret) : NVML_INVALID_ARGUMENT;
 }
 
-int nvmlDeviceGetHandleByIndex(unsigned index, struct nvml_device **ret)
-{
-	return nvmlDeviceGetHandleByIndex_v2(index, ret);
-}
+ALIAS(nvmlDeviceGetHandleByIndex, nvmlDeviceGetHandleByIndex_v2)
 
 /* The first device that `is` what `key` names. A lost one is none of them, but
  * the reason if there is no other. */
@@ -117,10 +111,7 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *id, struct nvml_device **ret)
 	return search(has_address, &a, ret);
 }
 
-int nvmlDeviceGetHandleByPciBusId(const char *id, struct nvml_device **ret)
-{
-	return nvmlDeviceGetHandleByPciBusId_v2(id, ret);
-}
+ALIAS(nvmlDeviceGetHandleByPciBusId, nvmlDeviceGetHandleByPciBusId_v2)
 
 static int pci_info(const struct nvml_device *d, size_t size,
 		    struct nvml_pci *ret)
@@ -171,31 +162,17 @@ int nvmlDeviceGetIndex(const struct nvml_device *d, unsigned *ret)
 	return r == NVML_SUCCESS ? answer_number(g.index, ret) : r;
 }
 
-int nvmlDeviceGetMinorNumber(const struct nvml_device *d, unsigned *ret)
-{
-	return nvmlDeviceGetIndex(d, ret);
-}
+ALIAS(nvmlDeviceGetMinorNumber, nvmlDeviceGetIndex)
 
-int nvmlDeviceGetName(const struct nvml_device *d, char *ret, unsigned n)
-{
-	struct gpu_now g;
-	int r = state_gpu(d, &g);
+#define TEXT(function, member)                                                \
+	int function(const struct nvml_device *d, char *ret, unsigned n)      \
+	{                                                                     \
+		struct gpu_now g;                                             \
+		int r = state_gpu(d, &g);                                     \
+                                                                              \
+		return r == NVML_SUCCESS ? answer_text(g.member, ret, n) : r; \
+	}
 
-	return r == NVML_SUCCESS ? answer_text(g.name, ret, n) : r;
-}
-
-int nvmlDeviceGetUUID(const struct nvml_device *d, char *ret, unsigned n)
-{
-	struct gpu_now g;
-	int r = state_gpu(d, &g);
-
-	return r == NVML_SUCCESS ? answer_text(g.uuid, ret, n) : r;
-}
-
-int nvmlDeviceGetSerial(const struct nvml_device *d, char *ret, unsigned n)
-{
-	struct gpu_now g;
-	int r = state_gpu(d, &g);
-
-	return r == NVML_SUCCESS ? answer_text(g.serial, ret, n) : r;
-}
+TEXT(nvmlDeviceGetName, name)
+TEXT(nvmlDeviceGetUUID, uuid)
+TEXT(nvmlDeviceGetSerial, serial)

@@ -68,10 +68,7 @@ int nvmlDeviceGetUtilizationRates(const struct nvml_device *d,
 }
 
 /* In mW. */
-int nvmlDeviceGetPowerUsage(const struct nvml_device *d, unsigned *ret)
-{
-	return answer_fact(d, "power_w", 1000, ret);
-}
+FACT(nvmlDeviceGetPowerUsage, "power_w", 1000)
 
 /* In mJ since the server was started, by its emulated clock. */
 int nvmlDeviceGetTotalEnergyConsumption(const struct nvml_device *d,
@@ -106,20 +103,11 @@ int nvmlDeviceGetTemperatureV(const struct nvml_device *d,
 }
 
 /* 0: the fastest, which it never leaves. */
-int nvmlDeviceGetPerformanceState(const struct nvml_device *d, unsigned *ret)
-{
-	struct gpu_now g;
-	int r = state_gpu(d, &g);
+CONSTANT(nvmlDeviceGetPerformanceState, 0)
+ALIAS(nvmlDeviceGetPowerState, nvmlDeviceGetPerformanceState)
 
-	return r == NVML_SUCCESS ? answer_number(0, ret) : r;
-}
-
-int nvmlDeviceGetPowerState(const struct nvml_device *d, unsigned *ret)
-{
-	return nvmlDeviceGetPerformanceState(d, ret);
-}
-
-static int reasons(const struct nvml_device *d, unsigned long long *ret)
+int nvmlDeviceGetCurrentClocksThrottleReasons(const struct nvml_device *d,
+					      unsigned long long *ret)
 {
 	struct gpu_now g;
 	int r = state_gpu(d, &g);
@@ -132,17 +120,8 @@ static int reasons(const struct nvml_device *d, unsigned long long *ret)
 	return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetCurrentClocksThrottleReasons(const struct nvml_device *d,
-					      unsigned long long *ret)
-{
-	return reasons(d, ret);
-}
-
-int nvmlDeviceGetCurrentClocksEventReasons(const struct nvml_device *d,
-					   unsigned long long *ret)
-{
-	return reasons(d, ret);
-}
+ALIAS(nvmlDeviceGetCurrentClocksEventReasons,
+      nvmlDeviceGetCurrentClocksThrottleReasons)
 
 int nvmlDeviceGetSupportedClocksThrottleReasons(const struct nvml_device *d,
 						unsigned long long *ret)
@@ -150,11 +129,8 @@ int nvmlDeviceGetSupportedClocksThrottleReasons(const struct nvml_device *d,
 	return answer_wide(d, "clock_reasons", 1, ret);
 }
 
-int nvmlDeviceGetSupportedClocksEventReasons(const struct nvml_device *d,
-					     unsigned long long *ret)
-{
-	return answer_wide(d, "clock_reasons", 1, ret);
-}
+ALIAS(nvmlDeviceGetSupportedClocksEventReasons,
+      nvmlDeviceGetSupportedClocksThrottleReasons)
 
 /* --- processes ----------------------------------------------------------- */
 
@@ -204,11 +180,7 @@ static int processes_v1(const struct nvml_device *d, enum kind kind,
 	{                                                               \
 		return processes(d, kind, count, ret);                  \
 	}                                                               \
-	int function##_v3(const struct nvml_device *d, unsigned *count, \
-			  struct nvml_process *ret)                     \
-	{                                                               \
-		return processes(d, kind, count, ret);                  \
-	}
+	ALIAS(function##_v3, function##_v2)
 
 PROCESSES(nvmlDeviceGetComputeRunningProcesses, COMPUTE)
 PROCESSES(nvmlDeviceGetGraphicsRunningProcesses, GRAPHICS)

@@ -28,10 +28,7 @@ int nvmlInit_v2(void)
 	return state_open();
 }
 
-int nvmlInit(void)
-{
-	return state_open();
-}
+ALIAS(nvmlInit, nvmlInit_v2)
 
 /* The flags are about devices that are missing or that nobody attached to;
  * emulated ones need neither. */
@@ -100,10 +97,7 @@ int nvmlSystemGetCudaDriverVersion_v2(int *ret)
 	return NVML_SUCCESS;
 }
 
-int nvmlSystemGetCudaDriverVersion(int *ret)
-{
-	return nvmlSystemGetCudaDriverVersion_v2(ret);
-}
+ALIAS(nvmlSystemGetCudaDriverVersion, nvmlSystemGetCudaDriverVersion_v2)
 
 /* As the kernel has it; truncated, as NVML does it. */
 int nvmlSystemGetProcessName(unsigned pid, char *ret, unsigned n)
@@ -124,19 +118,11 @@ int nvmlSystemGetProcessName(unsigned pid, char *ret, unsigned n)
 	return NVML_SUCCESS;
 }
 
-static int none(unsigned *ret)
+int nvmlUnitGetCount(unsigned *ret)
 {
 	int r = state_check();
 
 	return r == NVML_SUCCESS ? answer_number(0, ret) : r;
 }
 
-int nvmlUnitGetCount(unsigned *ret)
-{
-	return none(ret);
-}
-
-int nvmlGetExcludedDeviceCount(unsigned *ret)
-{
-	return none(ret);
-}
+ALIAS(nvmlGetExcludedDeviceCount, nvmlUnitGetCount)

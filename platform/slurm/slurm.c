@@ -9,12 +9,14 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "common/program/cli.h"
+#include "common/text/template.h"
 #include "common/util.h"
 #include "platform/node.h"
 
@@ -25,214 +27,25 @@
  * file, as gres.conf has them.
  */
 
-struct slurm_config {
-	const struct node *node;
-	const char *path;   /* of the node's file, for comments */
-	const char *nodes;  /* their names, as Slurm writes them: n[0-3] */
-	const char *folder; /* of these files, absolute */
-	const char *run;    /* of locks and process IDs, absolute */
-	const char *bin;    /* of gpemu-gpud and gpemu-smi, absolute */
-	uint64_t cpus;	    /* of a node; 0: another line says it */
-};
-
-struct slurm_file {
-	const char *name;
-	unsigned mode; /* of permissions */
-	void (*write)(const struct slurm_config *c, FILE *f);
-};
-
-/* Ends with a NULL name. */
-extern const struct slurm_file slurm_files[];
-
-#define DEV "/dev/"
-
-static void head(const struct slurm_config *c, FILE *f)
-{
-	fprintf(f, "# Written by gpemu-slurm from %s\n", c->path);
-}
-
-/* What the index of a GPU is appended to. */
-static void device(const struct node_kind *k, FILE *f)
-{
-	if (k->device)
-		fputs(k->device, f);
-	else
-		fprintf(f, DEV "gpemu-%s-", k->name);
-}
-
-static void write_gres(const struct slurm_config *c, FILE *f)
-{
-	head(c, f);
-	fputs("AutoDetect=off\n", f);
-	for (size_t i = 0; i < c->node->gpus.n; i++) {
-		const struct node_kind *k = node_kind(c->node, i);
-
-		fprintf(f, "NodeName=%s Name=gpu Type=%s File=", c->nodes,
-			k->name);
-		device(k, f);
-		if (k->count > 1)
-			fprintf(f, "[0-%" PRIu64 "]", k->count - 1);
-		else
-			fputc('0', f);
-		fputs(" Flags=nvidia_gpu_env\n", f);
-	}
-}
-
-static void write_nodes(const struct slurm_config *c, FILE *f)
-{
-	head(c, f);
-	fprintf(f,
-		"GresTypes=gpu\nProlog=%s/prolog\nEpilog=%s/epilog\n"
-		"TaskProlog=%s/task_prolog\nNodeName=%s",
-		c->folder, c->folder, c->folder, c->nodes);
-	if (c->cpus)
-		fprintf(f, " CPUs=%" PRIu64, c->cpus);
-	for (size_t i = 0; i < c->node->gpus.n; i++) {
-		const struct node_kind *k = node_kind(c->node, i);
-
-		fprintf(f, "%sgpu:%s:%" PRIu64, i ? "," : " Gres=", k->name,
-			k->count);
-	}
-	fputc('\n', f);
-}
-
-static void write_rules(const struct slurm_config *c, FILE *f)
-{
-	head(c, f);
-	fputs("KERNEL==\"null\", SUBSYSTEM==\"mem\", SYMLINK+=\"", f);
-	for (size_t i = 0; i < c->node->gpus.n; i++) {
-		const struct node_kind *k = node_kind(c->node, i);
-
-		/* others are made by someone else */
-		for (uint64_t g = 0; !k->device && g < k->count; g++)
-			fprintf(f, "%sgpemu-%s-%" PRIu64, i || g ? " " : "",
-				k->name, g);
-	}
-	fputs("\"\n", f);
-}
-
-/* --- scripts ------------------------------------------------------------- */
-
-static void path_in(const char *folder, const char *name, FILE *f)
-{
-	util_quote(folder, f);
-	fprintf(f, "/%s", name);
-}
-
-/* Slurm runs these without a search path. */
-static void script(const struct slurm_config *c, FILE *f)
-{
-	fputs("#!/bin/sh\n", f);
-	head(c, f);
-	fputs("PATH=/usr/sbin:/usr/bin:/sbin:/bin\nrun=", f);
-	util_quote(c->run, f);
-	fputc('\n', f);
-}
-
-/*
- * The servers run while the node has jobs: each job leaves a file, and what is
- * started or ended is under one lock. A server that does not come fails the
- * prolog, and Slurm drains the node.
- */
-static void write_prolog(const struct slurm_config *c, FILE *f)
-{
-	script(c, f);
-	fputs("mkdir -p \"$run/jobs\" && exec 9>\"$run/lock\" && flock 9 || "
-	      "exit\n: >\"$run/jobs/$SLURM_JOB_ID\"\n"
-	      "# serve NAME PROFILE GPUS SOCKET\n"
-	      "serve()\n{\n"
-	      "\t! ask \"$4\" || return 0\n"
-	      "\tmkdir -p \"${4%/*}\"\n\tsetsid ",
-	      f);
-	path_in(c->bin, "gpemu-gpud", f);
-	fputs(" --gpu \"$2\" --gpus \"$3\" --socket \"$4\" \\\n"
-	      "\t\t--mode 0666 --allow all >\"$run/$1.log\" 2>&1 </dev/null "
-	      "9>&- &\n"
-	      "\techo $! >\"$run/$1.pid\"\n"
-	      "\tfor try in $(seq 100); do\n"
-	      "\t\t! ask \"$4\" || return 0\n"
-	      "\t\tkill -0 $! || return\n"
-	      "\t\tsleep 0.1\n"
-	      "\tdone\n\treturn 1\n}\n"
-	      "ask()\n{\n\t",
-	      f);
-	path_in(c->bin, "gpemu-smi", f);
-	fputs(" --socket \"$1\" >/dev/null 2>&1 9>&-\n}\n", f);
-	for (size_t i = 0; i < c->node->gpus.n; i++) {
-		const struct node_kind *k = node_kind(c->node, i);
-
-		fprintf(f, "serve %s ", k->name);
-		util_quote(k->profile, f);
-		fprintf(f, " %" PRIu64 " ", k->count);
-		util_quote(k->server, f);
-		fputs(" || exit\n", f);
-	}
-}
-
-static void write_epilog(const struct slurm_config *c, FILE *f)
-{
-	script(c, f);
-	fputs("mkdir -p \"$run/jobs\" && exec 9>\"$run/lock\" && flock 9 || "
-	      "exit\nrm -f \"$run/jobs/$SLURM_JOB_ID\"\n"
-	      "[ -z \"$(ls \"$run/jobs\")\" ] || exit 0\n"
-	      "# finish NAME: end the server, and wait until it has ended\n"
-	      "finish()\n{\n"
-	      "\tread -r pid <\"$run/$1.pid\" || return 0\n"
-	      "\trm -f \"$run/$1.pid\"\n"
-	      "\tfor try in $(seq 100); do\n"
-	      "\t\tgrep -qsx gpemu-gpud \"/proc/$pid/comm\" || return 0\n"
-	      "\t\tkill \"$pid\"\n"
-	      "\t\tsleep 0.1\n"
-	      "\tdone\n}\n",
-	      f);
-	for (size_t i = 0; i < c->node->gpus.n; i++)
-		fprintf(f, "finish %s 2>/dev/null\n",
-			node_kind(c->node, i)->name);
-	fputs("exit 0\n", f);
-}
-
-/* Slurm adds what it prints to the environment of the task. */
-static void write_task_prolog(const struct slurm_config *c, FILE *f)
-{
-	uint64_t first = 0;
-
-	script(c, f);
-	fputs("# given SERVER PROFILE FIRST LAST: the GPUs of a kind\n"
-	      "given()\n{\n"
-	      "\tgpus=0\n"
-	      "\tfor gpu in $(echo \"$CUDA_VISIBLE_DEVICES\" | tr , ' '); do\n"
-	      "\t\t[ \"$gpu\" -lt \"$3\" ] || [ \"$gpu\" -gt \"$4\" ] ||\n"
-	      "\t\t\tgpus=$((gpus + 1))\n"
-	      "\tdone\n"
-	      "\tprintf 'export %s\\n' \"GPEMU_GPU_SERVER=$1\" \\\n"
-	      "\t\t\"GPEMU_GPU_PROFILE=$2\" \"GPEMU_GPUS=$gpus\"\n"
-	      "}\n"
-	      "case ${CUDA_VISIBLE_DEVICES%%,*} in\n",
-	      f);
-	for (size_t i = 0; i < c->node->gpus.n; i++) {
-		const struct node_kind *k = node_kind(c->node, i);
-		uint64_t last = first + k->count - 1;
-
-		for (uint64_t g = first; g <= last; g++)
-			fprintf(f, "%s%" PRIu64, g > first ? " | " : "", g);
-		fputs(") given ", f);
-		util_quote(k->server, f);
-		fputc(' ', f);
-		util_quote(k->profile, f);
-		fprintf(f, " %" PRIu64 " %" PRIu64 " ;;\n", first, last);
-		first += k->count;
-	}
-	fputs("esac\n", f);
-}
-
-const struct slurm_file slurm_files[] = {
-	{ "gres.conf", 0644, write_gres },
-	{ "nodes.conf", 0644, write_nodes },
-	{ "70-gpemu.rules", 0644, write_rules },
-	{ "prolog", 0755, write_prolog },
-	{ "epilog", 0755, write_epilog },
-	{ "task_prolog", 0755, write_task_prolog },
+static const struct template templates[] = {
+#include "slurm.inc"
 	{ 0 },
+};
+
+static const struct slurm_file {
+	const char *name, *template;
+	unsigned mode; /* of permissions */
+} files[] = {
+	{ "gres.conf", "gres", 0644 },
+	{ "nodes.conf", "nodes", 0644 },
+	{ "70-gpemu.rules", "udev", 0644 },
+	/* The servers run while the node has jobs: each job leaves a file, and
+	 * what is started or ended is under one lock. A server that does not
+	 * come fails the prolog, and Slurm drains the node. */
+	{ "prolog", "prolog", 0755 },
+	{ "epilog", "epilog", 0755 },
+	/* Slurm adds what it prints to the environment of the task. */
+	{ "task_prolog", "task_prolog", 0755 },
 };
 
 struct options {
@@ -240,6 +53,94 @@ struct options {
 	char *nodes, *output, *run_dir;
 	uint64_t cpus;
 };
+
+/* --- what fills them ----------------------------------------------------- */
+
+/* A word of the shell. */
+static json_t *quoted(const char *s)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	if (!f)
+		return NULL;
+	util_quote(s, f);
+	fclose(f);
+	return json_stringn_nocheck(text, n);
+}
+
+/* A kind of GPU, of which the first has the index `first`. */
+static json_t *kind_json(const struct node_kind *k, uint64_t first)
+{
+	char device[NODE_NAME + 16], range[32] = "0";
+	char indices[8 * NODE_MAX_GPUS];
+	size_t n = 0;
+
+	snprintf(device, sizeof(device), "/dev/gpemu-%s-", k->name);
+	if (k->count > 1)
+		snprintf(range, sizeof(range), "[0-%" PRIu64 "]", k->count - 1);
+	for (uint64_t g = 0; g < k->count && n < sizeof(indices); g++)
+		n += (size_t)snprintf(indices + n, sizeof(indices) - n,
+				      "%s%" PRIu64, g ? " | " : "", first + g);
+	return json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:s}",
+			 "name", k->name, "count", (json_int_t)k->count,
+			 "first", (json_int_t)first, "last",
+			 (json_int_t)(first + k->count - 1), "device",
+			 k->device ? k->device : device, "range", range,
+			 "profile", quoted(k->profile), "server",
+			 quoted(k->server), "indices", indices);
+}
+
+/* What Slurm counts, and the links that udev makes of devices of ours. */
+static void add_lists(json_t *doc, const struct node *node)
+{
+	_cleanup_free_ char *gres = NULL, *links = NULL;
+	size_t n;
+	FILE *g = open_memstream(&gres, &n), *l = open_memstream(&links, &n);
+
+	for (size_t i = 0; g && l && i < node->gpus.n; i++) {
+		const struct node_kind *k = node_kind(node, i);
+
+		fprintf(g, "%sgpu:%s:%" PRIu64, i ? "," : "", k->name,
+			k->count);
+		for (uint64_t at = 0; !k->device && at < k->count; at++)
+			fprintf(l, "%sgpemu-%s-%" PRIu64, i || at ? " " : "",
+				k->name, at);
+	}
+	if (g)
+		fclose(g);
+	if (l)
+		fclose(l);
+	json_object_set_new(doc, "gres", json_string(gres));
+	json_object_set_new(doc, "links", json_string(links));
+}
+
+/* NULL: no memory. */
+static json_t *document(const struct node *node, const struct options *o,
+			const char *path, const char *nodes, const char *bin)
+{
+	json_t *kinds = json_array(), *doc;
+	uint64_t first = 0;
+
+	for (size_t i = 0; i < node->gpus.n; i++) {
+		const struct node_kind *k = node_kind(node, i);
+
+		json_array_append_new(kinds, kind_json(k, first));
+		first += k->count;
+	}
+	/* paths are any bytes */
+	doc = json_pack("{s:o, s:o, s:s, s:I, s:o, s:o, s:o}", "path",
+			json_stringn_nocheck(path, strlen(path)), "folder",
+			json_stringn_nocheck(o->output, strlen(o->output)),
+			"nodes", nodes, "cpus", (json_int_t)o->cpus, "run",
+			quoted(o->run_dir), "bin", quoted(bin), "kinds", kinds);
+	if (doc)
+		add_lists(doc, node);
+	return doc;
+}
+
+/* --- the command --------------------------------------------------------- */
 
 #define FIELD(key, type, member) key, type, offsetof(struct options, member)
 
@@ -270,21 +171,19 @@ static const struct cli_program program = {
 	.fields = fields,
 };
 
-static int write_one(const struct slurm_config *c,
+static int write_one(const json_t *doc, const char *folder,
 		     const struct slurm_file *file, struct err *err)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = util_join(folder, file->name);
 	FILE *f;
 	int r;
 
-	if (asprintf(&path, "%s/%s", c->folder, file->name) < 0) {
-		path = NULL;
+	if (!path)
 		return err_set(err, -ENOMEM, "out of memory");
-	}
 	r = util_new_stream(path, &f);
 	if (r < 0)
 		return err_set(err, r, "%s: %s", path, strerror(-r));
-	file->write(c, f);
+	template_fill(templates, file->template, doc, f);
 	if (fchmod(fileno(f), file->mode) < 0)
 		r = -errno;
 	if (fclose(f) != 0 && r == 0)
@@ -311,35 +210,32 @@ static int make_folder(const char *path, struct err *err)
 	return 0;
 }
 
-static int write_all(const struct slurm_config *c, struct err *err)
+static int write_all(const json_t *doc, const char *folder, struct err *err)
 {
-	int r = make_folder(c->folder, err);
+	int r = doc ? make_folder(folder, err) : -ENOMEM;
 
-	for (const struct slurm_file *f = slurm_files; r == 0 && f->name; f++)
-		r = write_one(c, f, err);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++)
+		r = write_one(doc, folder, &files[i], err);
 	return r;
 }
 
 static int run(const struct options *o, const char *path, struct err *err)
 {
 	_cleanup_free_ char *exe = realpath("/proc/self/exe", NULL);
+	json_auto_t *doc = NULL;
 	char host[65] = "";
-	struct slurm_config c = { .path = path,
-				  .folder = o->output,
-				  .run = o->run_dir,
-				  .cpus = o->cpus };
 	struct node node;
 	int r = node_load(path, &node, err);
 
 	gethostname(host, sizeof(host) - 1);
 	host[strcspn(host, ".")] = '\0'; /* Slurm's names are short */
-	c.node = &node;
-	c.nodes = o->nodes ? o->nodes : host;
-	c.bin = exe ? dirname(exe) : NULL; /* changes `exe` */
-	if (r == 0 && !c.bin)
+	if (r == 0 && !exe)
 		r = err_set(err, -errno, "/proc/self/exe: %s", strerror(errno));
-	if (r == 0)
-		r = write_all(&c, err);
+	if (r == 0) {
+		doc = document(&node, o, path, o->nodes ? o->nodes : host,
+			       dirname(exe)); /* changes `exe` */
+		r = write_all(doc, o->output, err);
+	}
 	node_free(&node);
 	return r;
 }

@@ -65,8 +65,8 @@ int cell_try(struct runner *r, const struct cell *cell, json_t **ret_record,
  */
 json_t *cell_record(const struct runner *r, const struct cell *cell);
 /*
- * Judge again what disturbed the cell, now that other repetitions of its point,
- * or a load test, have records, and correct its record. true: disturbed.
+ * Judge again what disturbed the cell, now that other repetitions of its point
+ * have records, and correct its record. true: disturbed.
  */
 bool cell_judge(const struct runner *r, const struct cell *cell);
 

@@ -39,7 +39,7 @@ static int init_mounts(const struct workload *w, struct cell *cell)
 		struct cell_mount *m = &cell->mounts[i];
 
 		m->name = strdup(s ? s->name : "data");
-		m->fs = merged(w->base.fs, s ? s->fs : NULL);
+		m->fs = merged(w->base[RUN_FS], s ? s->fs : NULL);
 		/* recipes are not merged */
 		m->dataset = s && s->dataset ? workload_value(s->dataset)
 			     : w->dataset    ? workload_value(w->dataset)
@@ -72,9 +72,9 @@ static int init_jobs(const struct workload *w, struct cell *cell)
 		j->name = s ? s->name : "train";
 		j->mount = mount_index(cell, s ? s->mount : NULL);
 		j->start_ns = s ? s->start_ns : 0;
-		j->train = merged(w->base.train, s ? s->train : NULL);
-		j->exec = merged(w->base.exec, s ? s->exec : NULL);
-		j->env = merged(w->base.environment, s ? s->environment : NULL);
+		j->train = merged(w->base[RUN_TRAIN], s ? s->train : NULL);
+		j->exec = merged(w->base[RUN_EXEC], s ? s->exec : NULL);
+		j->env = merged(w->base[RUN_ENV], s ? s->environment : NULL);
 		if (!j->train || !j->exec || !j->env)
 			return -ENOMEM;
 	}
@@ -83,16 +83,16 @@ static int init_jobs(const struct workload *w, struct cell *cell)
 
 static int init_servers(const struct workload *w, struct cell *cell)
 {
-	if (w->base.gpud)
-		cell->gpud = workload_value(w->base.gpud);
-	if (w->base.prepd)
-		cell->prepd = workload_value(w->base.prepd);
-	if (w->base.s3)
-		cell->s3 = workload_value(w->base.s3);
+	if (w->base[RUN_GPUD])
+		cell->gpud = workload_value(w->base[RUN_GPUD]);
+	if (w->base[RUN_PREPD])
+		cell->prepd = workload_value(w->base[RUN_PREPD]);
+	if (w->base[RUN_S3])
+		cell->s3 = workload_value(w->base[RUN_S3]);
 	cell->store_only = workload_is_store_only(w);
-	return (w->base.gpud && !cell->gpud) ||
-			       (w->base.prepd && !cell->prepd) ||
-			       (w->base.s3 && !cell->s3)
+	return (w->base[RUN_GPUD] && !cell->gpud) ||
+			       (w->base[RUN_PREPD] && !cell->prepd) ||
+			       (w->base[RUN_S3] && !cell->s3)
 		       ? -ENOMEM
 		       : 0;
 }

@@ -3,7 +3,6 @@
 #include "runner/cell/run_combination.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "common/json.h"
 #include "common/util.h"
@@ -40,11 +39,7 @@ struct combinations {
 static const struct conf_node *place_of(const struct workload *w, size_t point,
 					enum run_program program)
 {
-	const struct conf_node *place = program == RUN_FS      ? w->base.fs
-					: program == RUN_TRAIN ? w->base.train
-					: program == RUN_PREPD ? w->base.prepd
-					: program == RUN_S3    ? w->base.s3
-							       : w->base.gpud;
+	const struct conf_node *place = w->base[program];
 
 	for (size_t a = 0; a < w->n_axes; a++) {
 		const struct axis_point *p = workload_at(w, point, a);
@@ -86,7 +81,7 @@ static int ask(struct runner *r, enum part part, const json_t *config,
 
 	if (part == PART_SIMULATED)
 		return ask_simulation(r, config, err);
-	if (r->w->base.gpud) {
+	if (r->w->base[RUN_GPUD]) {
 		more[n++] = "--gpu-server";
 		more[n++] = "socket";
 	}

@@ -22,31 +22,46 @@ void command_fini(struct command *c)
 	*c = (struct command){ 0 };
 }
 
-/* Takes ownership of `word`. */
-static int add(struct command *c, char *word)
+/* Takes ownership of `word`. The first error stays. */
+static void append(struct command *c, char **words, size_t *n, char *word)
 {
-	if (!word)
-		return -ENOMEM;
-	if (c->n == COMMAND_ARGS) {
-		free(word);
-		return -E2BIG;
+	if (word && *n < COMMAND_ARGS) {
+		words[(*n)++] = word;
+		return;
 	}
-	c->argv[c->n++] = word;
-	return 0;
+	if (c->code == 0)
+		c->code = word ? -E2BIG : -ENOMEM;
+	free(word);
+}
+
+static void add(struct command *c, char *word)
+{
+	append(c, c->argv, &c->n, word);
 }
 
 /* Appends copies of words up to a NULL. */
-static int add_words(struct command *c, ...)
+static void add_words(struct command *c, ...)
 {
 	const char *word;
 	va_list ap;
-	int code = 0;
 
 	va_start(ap, c);
-	while (code == 0 && (word = va_arg(ap, const char *)))
-		code = add(c, strdup(word));
+	while ((word = va_arg(ap, const char *)))
+		add(c, strdup(word));
 	va_end(ap);
-	return code;
+}
+
+/* A word that takes a value, malloc'ed; NULL: no memory. */
+static void add_option(struct command *c, const char *option, char *value)
+{
+	add(c, strdup(option));
+	add(c, value);
+}
+
+/* Takes ownership of `text`, NAME=VALUE. */
+static void add_env(struct command *c, char *text)
+{
+	append(c, c->env, &c->n_env, text);
 }
 
 json_t *command_json(const struct command *c)
@@ -73,47 +88,40 @@ char *command_config(const struct runner *r, const struct cell *cell,
 }
 
 /* PROGRAM --config FILE --seed N --time-scale X, common to all programs. */
-static int begin(struct command *c, const struct runner *r,
-		 const struct cell *cell, const char *name,
-		 enum run_program program)
+static void begin(struct command *c, const struct runner *r,
+		  const struct cell *cell, const char *name,
+		  enum run_program program)
 {
-	_cleanup_free_ char *path = runner_program(r, program);
-	_cleanup_free_ char *config = command_config(r, cell, name, program);
 	char seed[24], scale[32];
 
-	if (!path || !config)
-		return -ENOMEM;
 	snprintf(seed, sizeof(seed), "%" PRIu64, cell->seed);
 	snprintf(scale, sizeof(scale), "%.15g", r->w->time_scale);
-	if (add_words(c, path, program == RUN_PREPD ? "worker" : NULL, NULL) <
-	    0)
-		return -ENOMEM;
-	return add_words(c, "--config", config, "--seed", seed, "--time-scale",
-			 scale, NULL);
+	add(c, runner_program(r, program));
+	add_words(c, program == RUN_PREPD ? "worker" : NULL, NULL);
+	add_option(c, "--config", command_config(r, cell, name, program));
+	add_words(c, "--seed", seed, "--time-scale", scale, NULL);
 }
 
 /* The nodes of the job that the mount belongs to. */
-static int add_peers(struct command *c, const struct cell_mount *m,
-		     size_t index, const struct network *net)
+static void add_peers(struct command *c, const struct cell_mount *m,
+		      size_t index, const struct network *net)
 {
-	_cleanup_free_ char *list = NULL;
+	char *list = NULL;
 	char node[24];
 	size_t size;
 	FILE *f = open_memstream(&list, &size);
 
-	if (!f)
-		return -ENOMEM;
-	for (size_t i = m->first; i < m->first + m->nodes; i++) {
+	for (size_t i = m->first; f && i < m->first + m->nodes; i++) {
 		char address[NETWORK_ADDRESS];
 
 		network_address(net, (uint32_t)i, address);
 		fprintf(f, "%s%s", i > m->first ? "," : "", address);
 	}
-	if (fclose(f))
-		return -ENOMEM;
+	if (f && fclose(f))
+		free(TAKE_PTR(list));
 	snprintf(node, sizeof(node), "%zu", index - m->first);
-	return add_words(c, "--peers", list, "--node", node, "--peer-key",
-			 net->key, NULL);
+	add_option(c, "--peers", list);
+	add_words(c, "--node", node, "--peer-key", net->key, NULL);
 }
 
 bool command_has_scratch(const struct cell_mount *m)
@@ -135,14 +143,6 @@ char *command_writable(const struct runner *r, const struct cell_mount *m)
 		       : path;
 }
 
-static int add_writable(struct command *c, const struct runner *r,
-			const struct cell_mount *m)
-{
-	_cleanup_free_ char *dir = command_writable(r, m);
-
-	return dir ? add_words(c, "--writable", dir, NULL) : -ENOMEM;
-}
-
 int command_mount(struct command *c, const struct runner *r,
 		  const struct cell *cell, size_t index, const char *mnt,
 		  const struct network *net, struct err *err)
@@ -151,13 +151,15 @@ int command_mount(struct command *c, const struct runner *r,
 	_cleanup_free_ char *data = NULL;
 	int code = dataset_path(r, m->dataset, &data, err);
 
-	if (code == 0)
-		code = begin(c, r, cell, m->name, RUN_FS);
-	if (code == 0 && net->n && cell_has_peers(m))
-		code = add_peers(c, m, index, net);
-	if (code == 0 && command_has_scratch(m))
-		code = add_writable(c, r, m);
-	return code == 0 ? add_words(c, "-f", data, mnt, NULL) : code;
+	if (code < 0)
+		return code;
+	begin(c, r, cell, m->name, RUN_FS);
+	if (net->n && cell_has_peers(m))
+		add_peers(c, m, index, net);
+	if (command_has_scratch(m))
+		add_option(c, "--writable", command_writable(r, m));
+	add_words(c, "-f", data, mnt, NULL);
+	return c->code;
 }
 
 char *command_socket(const struct runner *r)
@@ -170,20 +172,12 @@ char *command_socket(const struct runner *r)
 int command_gpud(struct command *c, const struct runner *r,
 		 const struct cell *cell, const char *record, struct err *err)
 {
-	_cleanup_free_ char *socket = command_socket(r);
-	int code = socket ? begin(c, r, cell, "", RUN_GPUD) : -ENOMEM;
-
-	if (code == 0)
-		code = add_words(c, "--socket", socket, "--json", record, NULL);
-	return code < 0 ? err_set(err, code, "gpemu-gpud: %s", strerror(-code))
-			: 0;
-}
-
-static int begin_dispatcher(struct command *c, const struct runner *r)
-{
-	_cleanup_free_ char *path = runner_program(r, RUN_PREPD);
-
-	return path ? add_words(c, path, "dispatcher", NULL) : -ENOMEM;
+	begin(c, r, cell, "", RUN_GPUD);
+	add_option(c, "--socket", command_socket(r));
+	add_words(c, "--json", record, NULL);
+	return c->code < 0 ? err_set(err, c->code, "gpemu-gpud: %s",
+				     strerror(-c->code))
+			   : 0;
 }
 
 int command_prepd(struct command *c, const struct runner *r,
@@ -191,110 +185,80 @@ int command_prepd(struct command *c, const struct runner *r,
 		  const struct network *net, const char *record)
 {
 	char own[NETWORK_ADDRESS], dispatcher[NETWORK_ADDRESS];
-	int code = index ? begin(c, r, cell, "", RUN_PREPD)
-			 : begin_dispatcher(c, r);
 
 	network_address(net, index, own);
 	network_address(net, 0, dispatcher);
-	/* what it has when the jobs have ended is of no use */
-	if (code == 0 && index)
-		code = add_words(c, "--dispatcher", dispatcher, "--drain", "0s",
-				 NULL);
-	/* the jobs of a cell alone have its key */
-	if (code == 0 && index && !json_object_get(cell->prepd, "data"))
-		code = add_words(c, "--data", "/", NULL);
-	return code == 0 ? add_words(c, "--listen", own, "--key", net->key,
-				     "--json", record, NULL)
-			 : code;
-}
-
-/* Takes ownership of `text`, NAME=VALUE. */
-static int add_env(struct command *c, char *text)
-{
-	if (!text)
-		return -ENOMEM;
-	if (c->n_env == COMMAND_ARGS) {
-		free(text);
-		return -E2BIG;
+	if (index) {
+		begin(c, r, cell, "", RUN_PREPD);
+		/* what it has when the jobs have ended is of no use */
+		add_words(c, "--dispatcher", dispatcher, "--drain", "0s", NULL);
+	} else {
+		add(c, runner_program(r, RUN_PREPD));
+		add_words(c, "dispatcher", NULL);
 	}
-	c->env[c->n_env++] = text;
-	return 0;
+	/* the jobs of a cell alone have its key */
+	if (index && !json_object_get(cell->prepd, "data"))
+		add_words(c, "--data", "/", NULL);
+	add_words(c, "--listen", own, "--key", net->key, "--json", record,
+		  NULL);
+	return c->code;
 }
 
 /* --- the object store ------------------------------------------------- */
 
-static int add_variable(struct command *c, const char *name, const char *before,
-			const char *value)
+static void add_variable(struct command *c, const char *name,
+			 const char *before, const char *value)
 {
 	char *text;
 
-	return add_env(c, asprintf(&text, "%s=%s%s", name, before, value) < 0
-				  ? NULL
-				  : text);
+	add_env(c, asprintf(&text, "%s=%s%s", name, before, value) < 0 ? NULL
+								       : text);
 }
 
 /* No session of the user's goes with the key. */
-static int add_keys(struct command *c, const struct store *store)
+static void add_keys(struct command *c, const struct store *store)
 {
-	int code = add_variable(c, "AWS_ACCESS_KEY_ID", "", "gpemu");
-
-	if (code == 0)
-		code = add_variable(c, "AWS_SECRET_ACCESS_KEY", "",
-				    store->secret);
-	return code == 0 ? add_variable(c, "AWS_SESSION_TOKEN", "", "") : code;
+	add_variable(c, "AWS_ACCESS_KEY_ID", "", "gpemu");
+	add_variable(c, "AWS_SECRET_ACCESS_KEY", "", store->secret);
+	add_variable(c, "AWS_SESSION_TOKEN", "", "");
 }
 
 /* Past a proxy of the user's. Programs read one name or the other. */
-static int add_no_proxy_as(struct command *c, const struct store *store,
-			   const char *name, const char *other)
+static void add_no_proxy(struct command *c, const struct store *store,
+			 const char *name, const char *other)
 {
-	const char *list = getenv(name);
-	_cleanup_free_ char *text = NULL;
 	int n = (int)strcspn(store->address, ":");
+	const char *list = getenv(name);
+	char *text;
 
 	list = list && *list ? list : getenv(other);
 	if (list && !strcmp(list, "*")) /* curl knows it alone */
-		text = strdup(list);
-	else if (asprintf(&text, "%s%s%.*s", list ? list : "",
-			  list && *list ? "," : "", n, store->address) < 0)
-		text = NULL;
-	return text ? add_variable(c, name, "", text) : -ENOMEM;
-}
-
-/* Programs read one of the two first. */
-static int add_no_proxy(struct command *c, const struct store *store)
-{
-	int code = add_no_proxy_as(c, store, "no_proxy", "NO_PROXY");
-
-	return code == 0 ? add_no_proxy_as(c, store, "NO_PROXY", "no_proxy")
-			 : code;
+		add_variable(c, name, "", list);
+	else
+		add_env(c, asprintf(&text, "%s=%s%s%.*s", name,
+				    list ? list : "", list && *list ? "," : "",
+				    n, store->address) < 0
+				   ? NULL
+				   : text);
 }
 
 /* What clients of S3 read from the environment; the region has a name in boto3,
  * another in the other clients of AWS. */
-static int add_store(struct command *c, const struct runner *r,
-		     const struct cell *cell, const struct store *store)
+static void add_store(struct command *c, const struct runner *r,
+		      const struct cell *cell, const struct store *store)
 {
 	const char *region = config_text(r->w, cell->s3, "s3", "region");
-	int code = add_keys(c, store);
 
-	if (code == 0)
-		code = add_no_proxy(c, store);
-	if (code == 0)
-		code = add_variable(c, "AWS_ENDPOINT_URL", "http://",
-				    store->address);
+	add_keys(c, store);
+	add_no_proxy(c, store, "no_proxy", "NO_PROXY");
+	add_no_proxy(c, store, "NO_PROXY", "no_proxy");
+	add_variable(c, "AWS_ENDPOINT_URL", "http://", store->address);
 	/* one of the user's would win */
-	if (code == 0)
-		code = add_variable(c, "AWS_ENDPOINT_URL_S3", "http://",
-				    store->address);
-	if (code == 0)
-		code = add_variable(c, "AWS_REGION", "", region);
-	if (code == 0)
-		code = add_variable(c, "AWS_DEFAULT_REGION", "", region);
-	return code == 0 ? add_variable(c, "GPEMU_S3_BUCKET", "",
-					config_text(r->w, cell->s3, "s3",
-						    "bucket"))
-			 : code;
+	add_variable(c, "AWS_ENDPOINT_URL_S3", "http://", store->address);
+	add_variable(c, "AWS_REGION", "", region);
+	add_variable(c, "AWS_DEFAULT_REGION", "", region);
+	add_variable(c, "GPEMU_S3_BUCKET", "",
+		     config_text(r->w, cell->s3, "s3", "bucket"));
 }
 
 int command_s3(struct command *c, const struct runner *r,
@@ -304,60 +268,49 @@ int command_s3(struct command *c, const struct runner *r,
 	_cleanup_free_ char *data = NULL;
 	int code = dataset_path(r, cell->mounts[0].dataset, &data, err);
 
-	if (code == 0)
-		code = begin(c, r, cell, "", RUN_S3);
-	if (code == 0)
-		code = add_keys(c, store);
-	return code == 0 ? add_words(c, "--listen", store->address, "--json",
-				     record, data, NULL)
-			 : code;
+	if (code < 0)
+		return code;
+	begin(c, r, cell, "", RUN_S3);
+	add_keys(c, store);
+	add_words(c, "--listen", store->address, "--json", record, data, NULL);
+	return c->code;
 }
 
 /* --- programs of the user --------------------------------------------- */
 
-static int add_exec(struct command *c, const struct variables *v)
+static void add_exec(struct command *c, const struct variables *v)
 {
-	const json_t *command = json_object_get(v->exec, "command");
-	int code = 0;
+	const json_t *command = json_object_get(v->exec, "command"), *word;
+	size_t i;
 
 	if (json_is_string(command)) {
-		code = add_words(c, "/bin/sh", "-c", NULL);
-		return code == 0
-			       ? add(c, variables_expand(
-						json_string_value(command), v))
-			       : code;
+		add_words(c, "/bin/sh", "-c", NULL);
+		add(c, variables_expand(json_string_value(command), v));
 	}
-	for (size_t i = 0; code == 0 && i < json_array_size(command); i++)
-		code = add(c, variables_expand(json_string_value(json_array_get(
-						       command, i)),
-					       v));
-	return code;
+	json_array_foreach ((json_t *)command, i, word)
+		add(c, variables_expand(json_string_value(word), v));
 }
 
-static int add_environment(struct command *c, const struct cell_job *job,
-			   const struct variables *v)
+static void add_environment(struct command *c, const struct cell_job *job,
+			    const struct variables *v)
 {
 	const char *key;
 	json_t *value;
-	int code = 0;
 
 	json_object_foreach (job->env, key, value) {
 		_cleanup_free_ char *expanded =
 			variables_expand(json_string_value(value), v);
-		char *text = NULL;
 
-		if (expanded && asprintf(&text, "%s=%s", key, expanded) < 0)
-			text = NULL;
-		code = add_env(c, text);
-		if (code < 0)
-			break;
+		if (expanded)
+			add_variable(c, key, "", expanded);
+		else
+			add_env(c, NULL);
 	}
-	return code;
 }
 
 /* The ranks of a job are where their mounts are, on this machine, whatever a
  * hostfile or a scheduler offers to mpirun (of Open MPI 4, 5, of MPICH). */
-static int add_here(struct command *c)
+static void add_here(struct command *c)
 {
 	static const char *const here[] = {
 		"OMPI_MCA_ras=^slurm,gridengine,tm,lsf",
@@ -366,31 +319,27 @@ static int add_here(struct command *c)
 		"PRTE_MCA_prte_default_hostfile=none",
 		"HYDRA_RMK=user",
 	};
-	int code = 0;
 
-	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(here); i++)
-		code = add_env(c, strdup(here[i]));
-	return code;
+	for (size_t i = 0; i < ARRAY_SIZE(here); i++)
+		add_env(c, strdup(here[i]));
 }
 
 /* Only the jobs of this cell share their batches, whatever runs beside it. */
-static int add_coordinate(struct command *c, const struct runner *r,
-			  const struct cell_job *job)
+static void add_coordinate(struct command *c, const struct runner *r,
+			   const struct cell_job *job)
 {
 	const char *text =
 		json_string_value(json_object_get(job->train, "coordinate"));
 	const char *own = strrchr(r->scratch, '/') + 1;
 	size_t n = text ? strcspn(text, ":") : 0;
 	char *word;
-	int code;
 
-	if (!text)
-		return 0;
-	if (asprintf(&word, "%.*s.%s%s", (int)n, text, own, text + n) < 0)
-		return -ENOMEM;
-	code = add_words(c, "--coordinate", word, NULL);
-	free(word);
-	return code;
+	if (text)
+		add_option(c, "--coordinate",
+			   asprintf(&word, "%.*s.%s%s", (int)n, text, own,
+				    text + n) < 0
+				   ? NULL
+				   : word);
 }
 
 bool command_has_checkpoints(const json_t *train)
@@ -416,51 +365,38 @@ char *command_checkpoints(const struct runner *r, const char *writable,
 
 /* A folder of this run alone, in the mount if that is writable, unless the
  * workload names one. */
-static int add_checkpoints(struct command *c, const struct runner *r,
-			   const struct cell *cell, const struct cell_job *job,
-			   const char *mnt)
+static void add_checkpoints(struct command *c, const struct runner *r,
+			    const struct cell *cell, const struct cell_job *job,
+			    const char *mnt)
 {
 	bool inside = r->mounted && cell_writable(&cell->mounts[job->mount]);
-	_cleanup_free_ char *path =
-		command_checkpoints(r, inside ? mnt : NULL, job);
 
-	if (!path)
-		return -ENOMEM;
-	return path[0] ? add_words(c, "--checkpoint-dir", path, NULL) : 0;
-}
-
-/* A simulation has the mount in itself. */
-static int add_fs_config(struct command *c, const struct runner *r,
-			 const struct cell *cell, const struct cell_job *job)
-{
-	const char *mount = cell->mounts[job->mount].name;
-	_cleanup_free_ char *path = command_config(r, cell, mount, RUN_FS);
-
-	return path ? add_words(c, "--fs-config", path, NULL) : -ENOMEM;
+	if (command_has_checkpoints(job->train))
+		add_option(c, "--checkpoint-dir",
+			   command_checkpoints(r, inside ? mnt : NULL, job));
 }
 
 /* What all gpemu-train have, and what this one needs. */
-static int add_train(struct command *c, const struct runner *r,
-		     const struct cell *cell, const struct cell_job *job,
-		     const struct variables *v)
+static void add_train(struct command *c, const struct runner *r,
+		      const struct cell *cell, const struct cell_job *job,
+		      const struct variables *v)
 {
-	int code = begin(c, r, cell, job->name, RUN_TRAIN);
-
-	if (code == 0)
-		code = add_words(c, "--progress", "off", "--json", v->record,
-				 "--data", v->mnt, NULL);
-	if (code == 0)
-		code = add_coordinate(c, r, job);
-	if (code == 0)
-		code = add_checkpoints(c, r, cell, job, v->mnt);
-	if (code == 0 && cell_job_is_simulated(job))
-		code = add_fs_config(c, r, cell, job);
-	if (code == 0 && cell->gpud)
-		code = add_words(c, "--gpu-server", v->socket, NULL);
-	if (code == 0 && cell->prepd && cell_has_service(job))
-		code = add_words(c, "--dispatcher", v->prepd, "--service-key",
-				 v->prepd_key, NULL);
-	return code;
+	begin(c, r, cell, job->name, RUN_TRAIN);
+	add_words(c, "--progress", "off", "--json", v->record, "--data", v->mnt,
+		  NULL);
+	add_coordinate(c, r, job);
+	add_checkpoints(c, r, cell, job, v->mnt);
+	/* a simulation has the mount in itself */
+	if (cell_job_is_simulated(job))
+		add_option(c, "--fs-config",
+			   command_config(r, cell,
+					  cell->mounts[job->mount].name,
+					  RUN_FS));
+	if (cell->gpud)
+		add_words(c, "--gpu-server", v->socket, NULL);
+	if (cell->prepd && cell_has_service(job))
+		add_words(c, "--dispatcher", v->prepd, "--service-key",
+			  v->prepd_key, NULL);
 }
 
 int command_job(struct command *c, const struct runner *r,
@@ -479,22 +415,23 @@ int command_job(struct command *c, const struct runner *r,
 			       .prepd = dispatcher,
 			       .prepd_key = prepd->n ? prepd->key : "",
 			       .exec = job->exec };
-	int code;
 
 	if (!socket)
 		return -ENOMEM;
 	if (prepd->n)
 		network_address(prepd, 0, dispatcher);
 	variables_set_numbers(&v, r->w, cell);
-	code = job->nodes > 1 ? add_here(c) : 0;
-	if (code == 0 && cell->s3)
-		code = add_store(c, r, cell, store);
-	if (code == 0)
-		code = add_environment(c, job, &v);
-	if (code == 0)
-		code = cell_is_exec(job) ? add_exec(c, &v)
-					 : add_train(c, r, cell, job, &v);
-	return code == -E2BIG ? err_set(err, code, "job %s: more than %d words",
-					job->name, COMMAND_ARGS)
-			      : code;
+	if (job->nodes > 1)
+		add_here(c);
+	if (cell->s3)
+		add_store(c, r, cell, store);
+	add_environment(c, job, &v);
+	if (cell_is_exec(job))
+		add_exec(c, &v);
+	else
+		add_train(c, r, cell, job, &v);
+	return c->code == -E2BIG
+		       ? err_set(err, c->code, "job %s: more than %d words",
+				 job->name, COMMAND_ARGS)
+		       : c->code;
 }

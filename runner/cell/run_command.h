@@ -13,6 +13,7 @@ struct command {
 	size_t n;
 	char *env[COMMAND_ARGS + 1]; /* NAME=VALUE */
 	size_t n_env;
+	int code; /* the first error of those who added to it, or 0 */
 };
 
 /* How clients reach the object store of a cell. */

@@ -16,17 +16,6 @@
 #include "runner/cell/run_profiles.h"
 #include "runner/cell/run_rig.h"
 
-static json_t *axes_json(const struct workload *w, size_t point)
-{
-	json_t *j = json_object();
-
-	for (size_t i = 0; i < w->n_axes; i++)
-		json_object_set_new(
-			j, w->axes[i].name,
-			json_string(workload_at(w, point, i)->label));
-	return j;
-}
-
 static json_t *mounts_json(const struct run *run)
 {
 	json_t *j = json_object();
@@ -90,7 +79,7 @@ static json_t *cell_json(const struct run *run)
 		"s:I, "
 		"s:O, s:s?}",
 		"id", c->id, "hash", hash, "workload", w->name, "axes",
-		axes_json(w, c->point), "repetition",
+		workload_labels(w, c->point), "repetition",
 		(json_int_t)c->repetition + 1, "seed", (json_int_t)c->seed,
 		"time_scale", w->time_scale, "mounted", run->mounted,
 		"simulated", cell_is_simulated(c), "mounts", mounts_json(run),

@@ -10,7 +10,6 @@
 
 #include "common/json.h"
 #include "common/units.h"
-#include "common/util.h"
 #include "runner/cell/run_cell_private.h"
 #include "runner/run/run_dataset.h"
 #include "runner/run/run_warm.h"

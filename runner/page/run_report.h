@@ -9,9 +9,9 @@
 
 #include "runner/result/run_verdict.h"
 
-/* Write OUT/report.html atomically. Draw the plots first; missing plots are
- * omitted. -errno. */
+/* Write OUT/report.html atomically, from summary.json and the records. Draw the
+ * plots first; missing plots are omitted. -errno. */
 int report_write(const struct result *res, const struct verdicts *v,
-		 struct err *err);
+		 const json_t *summary, struct err *err);
 
 #endif

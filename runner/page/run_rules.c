@@ -7,7 +7,6 @@
 #include "common/util.h"
 #include "runner/cell/run_cell.h"
 #include "runner/run/run_host.h"
-#include "runner/page/run_html.h"
 
 #define MIN_SIZE 5.0
 #define MIN_STEPS 500.0
@@ -216,42 +215,6 @@ void rules_print(const struct rules *rules, const struct runner *r, FILE *f)
 			fprintf(f, "%s  MLPerf Storage, rule %s: %s\n",
 				one->n ? "ok  " : "-   ", names[i], b);
 	}
-}
-
-void rules_html(const struct rules *rules, const struct runner *r, FILE *f)
-{
-	char text[80];
-
-	if (!rules->asked_for)
-		return;
-	fputs("<h2>Rules of MLPerf Storage</h2>\n<div class=\"wide\"><table>\n"
-	      "<thead><tr><th></th><th>Rule</th><th>Wanted</th><th>Found</th>"
-	      "</tr></thead>\n<tbody>\n",
-	      f);
-	for (int i = 0; i < N_RULES; i++) {
-		const struct rule *one = &rules->rule[i];
-
-		fputs("<tr><td>", f);
-		html_badge(f,
-			   one->n_broken ? "fail"
-			   : one->n	 ? "pass"
-					 : "none",
-			   one->n_broken ? "WARN"
-			   : one->n	 ? "ok"
-					 : "-");
-		fprintf(f, "</td><td>%s</td><td>", names[i]);
-		wanted(rules, r, i, text, sizeof(text));
-		html_text(f, text);
-		fputs("</td><td>", f);
-		found(rules, i, text, sizeof(text));
-		html_text(f, text);
-		if (one->n_broken)
-			fprintf(f, ", %zu of %zu", one->n_broken, one->n);
-		fputs("</td></tr>\n", f);
-	}
-	fputs("</tbody>\n</table></div>\n<p>Violations fail no check, but the "
-	      "result is not valid for that benchmark.</p>\n",
-	      f);
 }
 
 json_t *rules_json(const struct rules *rules, const struct runner *r)

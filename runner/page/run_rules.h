@@ -44,8 +44,6 @@ void rules_expected(struct rules *ret, const struct runner *r,
 /* A line "WARN rule: found, required" per violation, and the names of rules
  * that hold or could not be checked. */
 void rules_print(const struct rules *rules, const struct runner *r, FILE *f);
-/* A table for the report. */
-void rules_html(const struct rules *rules, const struct runner *r, FILE *f);
 /* [{rule, wanted, found, points, broken}] */
 json_t *rules_json(const struct rules *rules, const struct runner *r);
 

@@ -5,7 +5,6 @@
 
 #include "common/json.h"
 #include "runner/cell/run_disturb.h"
-#include "runner/page/run_html.h"
 
 static json_t *find(json_t *all, const char *kind, const char *what)
 {
@@ -157,23 +156,6 @@ json_t *warnings_json(const json_t *records)
 	return all;
 }
 
-/* "4 of 12 runs, worst ID: why" */
-static void tell(const json_t *one, void (*put)(FILE *f, const char *text),
-		 FILE *f)
-{
-	char text[80];
-
-	snprintf(text, sizeof(text),
-		 "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
-		 " runs, worst ",
-		 json_integer_value(json_object_get(one, "runs")),
-		 json_integer_value(json_object_get(one, "of_runs")));
-	put(f, text);
-	put(f, json_get_text(one, "worst"));
-	put(f, ": ");
-	put(f, json_get_text(one, "why"));
-}
-
 /* "disturbed by other load, cpu: " */
 static const char *title(const json_t *one)
 {
@@ -185,48 +167,26 @@ static const char *title(const json_t *one)
 				       : "disturbed by other load, ";
 }
 
-static void put_text(FILE *f, const char *text)
-{
-	fputs(text, f);
-}
-
 void warnings_print(const json_t *warnings, FILE *f)
 {
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach ((json_t *)warnings, i, one) {
-		fprintf(f, "WARN  %s%s: ", title(one),
-			json_get_text(one, "what"));
-		tell(one, put_text, f);
-		fputc('\n', f);
-	}
+	json_array_foreach ((json_t *)warnings, i, one)
+		fprintf(f,
+			"WARN  %s%s: %" JSON_INTEGER_FORMAT
+			" of %" JSON_INTEGER_FORMAT " runs, worst %s: %s\n",
+			title(one), json_get_text(one, "what"),
+			json_integer_value(json_object_get(one, "runs")),
+			json_integer_value(json_object_get(one, "of_runs")),
+			json_get_text(one, "worst"), json_get_text(one, "why"));
 }
 
-void warnings_html(const json_t *warnings, FILE *f)
+void warnings_mark(json_t *warnings)
 {
-	const json_t *one;
+	json_t *one;
 	size_t i;
 
-	if (!json_array_size(warnings))
-		return;
-	fputs("<h2>Limits of these runs</h2>\n<p>Which samples were not used, "
-	      "where this machine, not the emulated one, set the pace, and "
-	      "what other load did to the runs. Checks on disturbed runs are "
-	      "undecided, unless load "
-	      "tests show that additional load changes too little to "
-	      "matter.</p>\n"
-	      "<div class=\"wide\"><table>\n<thead><tr><th></th><th>What</th>"
-	      "<th>Why</th></tr></thead>\n<tbody>\n",
-	      f);
-	json_array_foreach ((json_t *)warnings, i, one) {
-		fputs("<tr><td>", f);
-		html_badge(f, "fail", "WARN");
-		fprintf(f, "</td><td>%s", title(one));
-		html_text(f, json_get_text(one, "what"));
-		fputs("</td><td class=\"found\">", f);
-		tell(one, html_text, f);
-		fputs("</td></tr>\n", f);
-	}
-	fputs("</tbody>\n</table></div>\n", f);
+	json_array_foreach (warnings, i, one)
+		json_object_set_new(one, "title", json_string(title(one)));
 }

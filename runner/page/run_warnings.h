@@ -18,7 +18,7 @@ json_t *warnings_json(const json_t *records);
 
 /* Of that array: a line "WARN ..." each; nothing if it is empty. */
 void warnings_print(const json_t *warnings, FILE *f);
-/* A section for the report. */
-void warnings_html(const json_t *warnings, FILE *f);
+/* For the report: add the title of each, "disturbed by other load, ". */
+void warnings_mark(json_t *warnings);
 
 #endif

@@ -26,7 +26,7 @@ static void add_metric(struct result *res, const struct metric *m)
 static bool runs_programs(const struct workload *w)
 {
 	const struct job_spec *j = w->jobs.items;
-	bool exec = w->base.exec != NULL;
+	bool exec = w->base[RUN_EXEC] != NULL;
 
 	for (size_t i = 0; i < w->jobs.n; i++)
 		exec = exec || j[i].exec;
@@ -44,7 +44,8 @@ static int names_node(void *ctx, const struct setting *s, struct err *err)
 static bool uses_node(const struct workload *w)
 {
 	const struct job_spec *j = w->jobs.items;
-	bool found = w->base.train && conf_node_get(w->base.train, "node");
+	bool found = w->base[RUN_TRAIN] &&
+		     conf_node_get(w->base[RUN_TRAIN], "node");
 
 	for (size_t i = 0; i < w->jobs.n; i++)
 		found = found ||
@@ -312,13 +313,8 @@ static void add_values(const struct result *res, size_t point, size_t m,
 
 static json_t *point_json(const struct result *res, size_t point)
 {
-	const struct workload *w = res->r->w;
-	json_t *axes = json_object(), *metrics = json_object();
+	json_t *metrics = json_object();
 
-	for (size_t i = 0; i < w->n_axes; i++)
-		json_object_set_new(
-			axes, w->axes[i].name,
-			json_string(workload_at(w, point, i)->label));
 	for (size_t i = 0; i < res->n_metrics; i++) {
 		const struct metric *m = res->metrics[i];
 		const struct spread *s = result_at(res, point, m);
@@ -329,7 +325,8 @@ static json_t *point_json(const struct result *res, size_t point)
 			add_values(res, point, i, j);
 		json_object_set_new(metrics, m->name, j);
 	}
-	return json_pack("{s:o, s:I, s:I, s:o}", "axes", axes, "n",
+	return json_pack("{s:o, s:I, s:I, s:o}", "axes",
+			 workload_labels(res->r->w, point), "n",
 			 (json_int_t)res->n_ok[point], "failed",
 			 (json_int_t)res->n_failed[point], "metrics", metrics);
 }

@@ -43,10 +43,6 @@ void result_fini(struct result *res);
 const struct spread *result_at(const struct result *res, size_t point,
 			       const struct metric *m);
 
-/* Does the median utilisation of a point reach that of `rules:`? "yes", "no",
- * "-": there is none. NULL: the workload has no rules. */
-const char *result_enough(const struct result *res, size_t point);
-
 /* The index in `metrics`. */
 static inline size_t result_place(const struct result *res,
 				  const struct metric *m)
@@ -88,8 +84,13 @@ void result_digits(char *buf, size_t n, double v, int digits);
 /* A number for programs: the fewest digits that round-trip. */
 void result_exact(char *buf, size_t n, double v);
 
-/* "12.31 (12.20-12.58)": median and its interval, from two values on. */
-void result_spread(char *buf, size_t n, const struct spread *s);
+/*
+ * The table, as text and pages show it: {axes: [name], columns: [{label,
+ * unit}], rows: [{labels: [], values: [{median, range}], enough, ok, failed}],
+ * enough}. Does the utilisation of a row reach that of `rules:`, which the last
+ * has? "yes", "no", "-": there is none; null: the workload has no rules.
+ */
+json_t *result_table_json(const struct result *res);
 /* A few lines on which parts are real and which emulated, and on mixed origins.
  */
 void result_provenance(const struct result *res, FILE *f);

@@ -156,3 +156,62 @@ void score_print(const struct score *s, FILE *f)
 				s->n[k][VERDICT_UNDECIDED],
 				s->n[k][VERDICT_NOT_REPRODUCED]);
 }
+
+/* --- pages ------------------------------------------------------------ */
+
+static const char *const classes[VERDICT_STATES] = {
+	[VERDICT_PASS] = "pass",
+	[VERDICT_FAIL] = "fail",
+	[VERDICT_UNDECIDED] = "open",
+	[VERDICT_NOT_REPRODUCED] = "not",
+};
+
+json_t *score_rows(const struct score *s)
+{
+	json_t *rows = json_array();
+
+	for (int k = 0; k < EVIDENCE_KINDS; k++) {
+		json_t *n = json_array();
+
+		for (int v = 0; v < VERDICT_STATES; v++)
+			json_array_append_new(
+				n, json_integer((json_int_t)s->n[k][v]));
+		if (score_of(s, k))
+			json_array_append_new(
+				rows, json_pack("{s:s, s:I, s:O}", "about",
+						evidence_about(k), "checks",
+						(json_int_t)score_of(s, k),
+						"states", n));
+		json_decref(n);
+	}
+	return rows;
+}
+
+void score_mark(json_t *verdicts)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach (verdicts, i, one) {
+		const char *word = "shown", *class = "none";
+		enum evidence_kind kind;
+		enum verdict_state state;
+
+		if (score_parse(one, &kind, &state) == 0) {
+			word = verdict_word(kind, state);
+			class = classes[state];
+		}
+		json_object_set_new(one, "word", json_string(word));
+		json_object_set_new(one, "class", json_string(class));
+	}
+}
+
+json_t *score_badge(const struct score *s, const char *text)
+{
+	enum verdict_state state = score_in(s, VERDICT_FAIL) ? VERDICT_FAIL
+				   : score_in(s, VERDICT_UNDECIDED)
+					   ? VERDICT_UNDECIDED
+					   : VERDICT_PASS;
+
+	return json_pack("{s:s, s:s}", "class", classes[state], "text", text);
+}

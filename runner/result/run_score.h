@@ -52,6 +52,13 @@ void score_print(const struct score *s, FILE *f);
 /* {KIND: {pass, fail, undecided, not reproduced}} of the kinds with checks. */
 json_t *score_json(const struct score *s);
 
+/* For pages: [{about, checks, states: [N, ...]}] of the kinds with checks. */
+json_t *score_rows(const struct score *s);
+/* Add to each of [{kind, verdict}] its word, and the class of its badge. */
+void score_mark(json_t *verdicts);
+/* {class, text}: the badge that says how all went: fails, else is undecided. */
+json_t *score_badge(const struct score *s, const char *text);
+
 struct verdict {
 	char *check;	/* the expectation */
 	char *at;	/* labels of the point; "": everywhere */

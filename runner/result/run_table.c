@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/plugin.h"
 #include "common/text/columns.h"
 #include "common/util.h"
@@ -40,21 +41,6 @@ void result_exact(char *buf, size_t n, double v)
 		if (strtod(buf, NULL) == v)
 			return;
 	}
-}
-
-void result_spread(char *buf, size_t n, const struct spread *s)
-{
-	char median[RESULT_TEXT], min[RESULT_TEXT], max[RESULT_TEXT];
-
-	result_number(median, sizeof(median), s->median);
-	result_number(min, sizeof(min), s->ci_low);
-	result_number(max, sizeof(max), s->ci_high);
-	if (!s->n)
-		snprintf(buf, n, "-");
-	else if (s->n == 1 || !strcmp(min, max))
-		snprintf(buf, n, "%s", median);
-	else
-		snprintf(buf, n, "%s (%s-%s)", median, min, max);
 }
 
 /*
@@ -90,7 +76,7 @@ static bool is_twice(const uint64_t *sorted, size_t n, uint64_t key)
 	       (at + 1 < sorted + n && at[1] == key);
 }
 
-const char *result_enough(const struct result *res, size_t point)
+static const char *enough(const struct result *res, size_t point)
 {
 	const struct workload *w = res->r->w;
 	const struct spread *au =
@@ -103,58 +89,117 @@ const char *result_enough(const struct result *res, size_t point)
 							  : "no";
 }
 
-static void fill_header(const struct result *res, struct columns *t)
+/* {median: "12.31", range: "(12.20-12.58)"}; the range from two values on. */
+static json_t *value_json(const struct spread *s)
 {
-	const struct workload *w = res->r->w;
-	size_t c = 0;
+	char median[RESULT_TEXT] = "-", low[RESULT_TEXT], high[RESULT_TEXT];
 
-	for (; c < w->n_axes; c++)
-		snprintf(columns_at(t, 0, c), COLUMNS_TEXT, "%s",
-			 w->axes[c].name);
-	for (size_t i = 0; i < res->n_columns; i++, c++) {
-		const struct metric *m = res->metrics[i];
-
-		snprintf(columns_at(t, 0, c), COLUMNS_TEXT, "%s",
-			 m->label ? m->label : m->name);
-		snprintf(columns_at(t, 1, c), COLUMNS_TEXT, "%s",
-			 m->unit ? m->unit : "");
-	}
-	if (conf_node_get(w->root, "rules")) {
-		snprintf(columns_at(t, 0, c), COLUMNS_TEXT, "AU enough");
-		snprintf(columns_at(t, 1, c++), COLUMNS_TEXT, ">= %.3g %%",
-			 100 * w->rules.au.fraction);
-	}
-	snprintf(columns_at(t, 0, c), COLUMNS_TEXT, "runs");
+	if (s->n)
+		result_number(median, sizeof(median), s->median);
+	result_number(low, sizeof(low), s->ci_low);
+	result_number(high, sizeof(high), s->ci_high);
+	return json_pack("{s:s, s:o?}", "median", median, "range",
+			 s->n > 1 && strcmp(low, high) != 0
+				 ? json_sprintf("(%s-%s)", low, high)
+				 : NULL);
 }
 
-static void fill_row(const struct result *res, struct columns *t, size_t point,
-		     bool alike)
+static json_t *row_json(const struct result *res, size_t point)
 {
 	const struct workload *w = res->r->w;
-	size_t row = point + 2, c = 0;
-	size_t ok = res->n_ok[point], failed = res->n_failed[point];
+	json_t *labels = json_array(), *values = json_array();
 
-	for (; c < w->n_axes; c++)
-		snprintf(columns_at(t, row, c), COLUMNS_TEXT, "%s",
-			 workload_at(w, point, c)->label);
-	for (size_t i = 0; i < res->n_columns; i++, c++) {
-		char *text = columns_at(t, row, c), *range;
+	for (size_t a = 0; a < w->n_axes; a++)
+		json_array_append_new(
+			labels, json_string(workload_at(w, point, a)->label));
+	for (size_t m = 0; m < res->n_columns; m++)
+		json_array_append_new(
+			values,
+			value_json(result_at(res, point, res->metrics[m])));
+	return json_pack("{s:o, s:o, s:s?, s:I, s:I}", "labels", labels,
+			 "values", values, "enough", enough(res, point), "ok",
+			 (json_int_t)res->n_ok[point], "failed",
+			 (json_int_t)res->n_failed[point]);
+}
 
-		result_spread(text, COLUMNS_TEXT,
-			      result_at(res, point, res->metrics[i]));
-		range = strchr(text, ' ');
-		if (range)
-			*range = '\n'; /* it may go below */
+json_t *result_table_json(const struct result *res)
+{
+	const struct workload *w = res->r->w;
+	json_t *axes = json_array(), *columns = json_array(),
+	       *rows = json_array();
+
+	for (size_t a = 0; a < w->n_axes; a++)
+		json_array_append_new(axes, json_string(w->axes[a].name));
+	for (size_t i = 0; i < res->n_columns; i++) {
+		const struct metric *m = res->metrics[i];
+
+		json_array_append_new(columns,
+				      json_pack("{s:s, s:s?}", "label",
+						m->label ? m->label : m->name,
+						"unit", m->unit));
 	}
-	if (result_enough(res, point))
-		snprintf(columns_at(t, row, c++), COLUMNS_TEXT, "%s",
-			 result_enough(res, point));
+	for (size_t i = 0; i < w->n_points; i++)
+		json_array_append_new(rows, row_json(res, i));
+	return json_pack("{s:o, s:o, s:o, s:o?}", "axes", axes, "columns",
+			 columns, "rows", rows, "enough",
+			 conf_node_get(w->root, "rules")
+				 ? json_sprintf("%.3g %%",
+						100 * w->rules.au.fraction)
+				 : NULL);
+}
+
+static void put(const struct columns *t, size_t row, size_t *column,
+		const char *text)
+{
+	snprintf(columns_at(t, row, (*column)++), COLUMNS_TEXT, "%s", text);
+}
+
+static void fill_header(const json_t *table, const struct columns *t)
+{
+	const char *enough = json_get_text(table, "enough");
+	json_t *one;
+	size_t i, c = 0, unit;
+
+	json_array_foreach (json_object_get(table, "axes"), i, one)
+		put(t, 0, &c, json_string_value(one));
+	unit = c;
+	json_array_foreach (json_object_get(table, "columns"), i, one) {
+		put(t, 0, &c, json_get_text(one, "label"));
+		put(t, 1, &unit, json_get_text(one, "unit"));
+	}
+	if (enough[0]) {
+		put(t, 0, &c, "AU enough");
+		snprintf(columns_at(t, 1, unit), COLUMNS_TEXT, ">= %s", enough);
+	}
+	put(t, 0, &c, "runs");
+}
+
+static void fill_row(const json_t *row, const struct columns *t, size_t at,
+		     bool alike)
+{
+	json_int_t failed = json_integer_value(json_object_get(row, "failed"));
+	const char *range;
+	char lost[40] = "";
+	json_t *one;
+	size_t i, c = 0;
+
+	json_array_foreach (json_object_get(row, "labels"), i, one)
+		put(t, at, &c, json_string_value(one));
+	json_array_foreach (json_object_get(row, "values"), i, one) {
+		range = json_get_text(one, "range"); /* it may go below */
+		snprintf(columns_at(t, at, c++), COLUMNS_TEXT, "%s%s%s",
+			 json_get_text(one, "median"), range[0] ? "\n" : "",
+			 range);
+	}
+	if (json_get_text(row, "enough")[0])
+		put(t, at, &c, json_get_text(row, "enough"));
 	if (failed)
-		snprintf(columns_at(t, row, c), COLUMNS_TEXT,
-			 "%zu, %zu failed%s", ok, failed, alike ? " *" : "");
-	else
-		snprintf(columns_at(t, row, c), COLUMNS_TEXT, "%zu%s", ok,
-			 alike ? " *" : "");
+		snprintf(lost, sizeof(lost),
+			 ", %" JSON_INTEGER_FORMAT " failed", failed);
+	snprintf(columns_at(t, at, c), COLUMNS_TEXT,
+		 "%" JSON_INTEGER_FORMAT "%s%s",
+		 json_integer_value(json_object_get(row, "ok")), lost,
+		 alike ? " *" : "");
 }
 
 static const char *text_of(const json_t *record, const char *path)
@@ -201,12 +246,12 @@ static void provenance_real(const struct result *res, const json_t *job,
 		fprintf(f, "REAL      bytes read from the %s and copied%s%s%s",
 			from, pinned ? " into pinned buffers" : ", not pinned",
 			decodes ? ", images decoded" : "", cache);
-	if (res->r->w->base.gpud)
+	if (res->r->w->base[RUN_GPUD])
 		fputs("; gpemu-gpud,\n          its clients and scheduler", f);
-	if (res->r->w->base.prepd)
+	if (res->r->w->base[RUN_PREPD])
 		fputs("; gpemu-prepd,\n          its workers and connections",
 		      f);
-	if (res->r->w->base.s3)
+	if (res->r->w->base[RUN_S3])
 		fputs("; gpemu-s3,\n          its connections and cache "
 		      "decisions",
 		      f);
@@ -218,7 +263,7 @@ static void provenance_real(const struct result *res, const json_t *job,
 static void provenance_emulated(const struct result *res, const json_t *job,
 				FILE *f)
 {
-	bool device = res->r->mounted || res->r->w->base.s3;
+	bool device = res->r->mounted || res->r->w->base[RUN_S3];
 	bool gpu = !is_program(job) || json_object_get(job, "gpu");
 	double scale = res->r->w->time_scale;
 
@@ -279,8 +324,11 @@ void result_print(const struct result *res, size_t width, FILE *f)
 	const struct workload *w = res->r->w;
 	_cleanup_free_ uint64_t *sorted = NULL;
 	_cleanup_free_ uint64_t *keys = keys_of_points(res, &sorted);
+	json_auto_t *table = result_table_json(res);
+	const json_t *rows = json_object_get(table, "rows"), *row;
 	struct columns t;
 	bool any = false;
+	size_t i;
 
 	if (columns_init(&t, w->n_points + 2,
 			 w->n_axes + res->n_columns + 1 +
@@ -289,11 +337,11 @@ void result_print(const struct result *res, size_t width, FILE *f)
 	t.heads = 2;
 	t.words = w->n_axes;
 	fprintf(f, "%s: %s\n\n", w->name, w->question);
-	fill_header(res, &t);
-	for (size_t i = 0; i < w->n_points; i++) {
+	fill_header(table, &t);
+	json_array_foreach (rows, i, row) {
 		bool alike = keys && is_twice(sorted, w->n_points, keys[i]);
 
-		fill_row(res, &t, i, alike);
+		fill_row(row, &t, i + 2, alike);
 		any = any || alike;
 	}
 	columns_print(&t, width, f);

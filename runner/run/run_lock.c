@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "common/util.h"

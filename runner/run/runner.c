@@ -91,9 +91,7 @@ char *runner_program(const struct runner *r, enum run_program program)
 
 static bool is_used(const struct workload *w, enum run_program program)
 {
-	return program <= RUN_DATA || (program == RUN_GPUD && w->base.gpud) ||
-	       (program == RUN_PREPD && w->base.prepd) ||
-	       (program == RUN_S3 && w->base.s3);
+	return program <= RUN_DATA || w->base[program];
 }
 
 static int check_programs(const struct runner *r, struct err *err)

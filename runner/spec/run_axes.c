@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The axes of a workload: parses their YAML into settings per point. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/util.h"
@@ -52,12 +51,9 @@ static bool has_target(const struct workload *w, const struct setting *s)
 	const struct job_spec *j = w->jobs.items;
 	size_t n = mount ? w->mounts.n : w->jobs.n;
 
-	if (s->program == RUN_GPUD)
-		return w->base.gpud && !s->n_target;
-	if (s->program == RUN_PREPD)
-		return w->base.prepd && !s->n_target;
-	if (s->program == RUN_S3)
-		return w->base.s3 && !s->n_target;
+	if (s->program == RUN_GPUD || s->program == RUN_PREPD ||
+	    s->program == RUN_S3)
+		return w->base[s->program] && !s->n_target;
 	if (s->program == RUN_FS && workload_is_store_only(w))
 		return false;
 	for (size_t i = 0; i < n; i++) {
@@ -102,7 +98,7 @@ bool workload_split_key(const char *key, struct setting *ret)
 
 bool workload_is_store_only(const struct workload *w)
 {
-	return w->base.s3 && !w->base.fs && !w->mounts.n;
+	return w->base[RUN_S3] && !w->base[RUN_FS] && !w->mounts.n;
 }
 
 static const char *no_target(const struct workload *w, enum run_program program)

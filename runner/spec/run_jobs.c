@@ -94,16 +94,8 @@ int workload_check(const struct workload *w, workload_check_fn check, void *ctx,
 	const struct job_spec *j = w->jobs.items;
 	int r = check_map(&a, w->dataset, RUN_DATA, err);
 
-	if (r == 0)
-		r = check_map(&a, w->base.fs, RUN_FS, err);
-	if (r == 0)
-		r = check_map(&a, w->base.train, RUN_TRAIN, err);
-	if (r == 0)
-		r = check_map(&a, w->base.gpud, RUN_GPUD, err);
-	if (r == 0)
-		r = check_map(&a, w->base.prepd, RUN_PREPD, err);
-	if (r == 0)
-		r = check_map(&a, w->base.s3, RUN_S3, err);
+	for (enum run_program p = RUN_FS; r == 0 && p < RUN_EXEC; p++)
+		r = check_map(&a, w->base[p], p, err);
 	for (size_t i = 0; r == 0 && i < w->mounts.n; i++) {
 		r = check_map(&a, m[i].dataset, RUN_DATA, err);
 		if (r == 0)
@@ -148,7 +140,7 @@ static bool is_defined(const struct workload *w, const char *key, size_t n)
 	struct defined d = { .key = key, .n = n };
 	const struct job_spec *j = w->jobs.items;
 
-	d.found = variables_is_own(key, n) || has_key(w->base.exec, &d);
+	d.found = variables_is_own(key, n) || has_key(w->base[RUN_EXEC], &d);
 	for (size_t i = 0; i < w->jobs.n; i++)
 		d.found = d.found || has_key(j[i].exec, &d);
 	workload_each_setting(w, look, &d, NULL);
@@ -283,7 +275,7 @@ static int check_workers(const struct workload *w, const struct conf_node *n,
 /* gpemu-train would be given two dispatchers. */
 static bool is_of_service(const struct workload *w, const char *key)
 {
-	return w->base.prepd &&
+	return w->base[RUN_PREPD] &&
 	       (!strcmp(key, "dispatcher") || !strcmp(key, "service_key"));
 }
 
@@ -457,20 +449,17 @@ int workload_check_jobs(const struct workload *w, struct err *err)
 	const struct conf_node *jobs = conf_node_get(w->root, "jobs");
 	const struct mount_spec *m = w->mounts.items;
 	const struct job_spec *j = w->jobs.items;
-	int r = check_config(w, w->base.fs, RUN_FS, err);
+	int r = 0;
 
+	for (enum run_program p = RUN_FS; r == 0 && p < RUN_EXEC; p++)
+		if (p != RUN_TRAIN) /* with its command, below */
+			r = check_config(w, w->base[p], p, err);
+	if (r == 0 && w->base[RUN_PREPD])
+		r = check_workers(
+			w, conf_node_get(w->base[RUN_PREPD], N_WORKERS), err);
 	if (r == 0)
-		r = check_config(w, w->base.gpud, RUN_GPUD, err);
-	if (r == 0)
-		r = check_config(w, w->base.prepd, RUN_PREPD, err);
-	if (r == 0)
-		r = check_config(w, w->base.s3, RUN_S3, err);
-	if (r == 0 && w->base.prepd)
-		r = check_workers(w, conf_node_get(w->base.prepd, N_WORKERS),
-				  err);
-	if (r == 0)
-		r = check_loader(w, w->base.train, w->base.exec,
-				 w->base.environment, err);
+		r = check_loader(w, w->base[RUN_TRAIN], w->base[RUN_EXEC],
+				 w->base[RUN_ENV], err);
 	if (r == 0)
 		r = check_datasets(w, err);
 	for (size_t i = 0; r == 0 && i < w->mounts.n; i++) {

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,29 +13,16 @@
 #include "runner/spec/run_evidence.h"
 #include "runner/spec/run_metric.h"
 
+/* In an array of trees. */
+#define BASE(key, program)                                             \
+	{                                                              \
+		key, CONF_TREE, (program) * sizeof(struct conf_node *) \
+	}
 static const struct conf_field base_fields[] = {
-	{ "fs", CONF_TREE,
-	  offsetof(struct workload, base.fs) -
-		  offsetof(struct workload, base) },
-	{ "train", CONF_TREE,
-	  offsetof(struct workload, base.train) -
-		  offsetof(struct workload, base) },
-	{ "exec", CONF_TREE,
-	  offsetof(struct workload, base.exec) -
-		  offsetof(struct workload, base) },
-	{ "environment", CONF_TREE,
-	  offsetof(struct workload, base.environment) -
-		  offsetof(struct workload, base) },
-	{ "gpud", CONF_TREE,
-	  offsetof(struct workload, base.gpud) -
-		  offsetof(struct workload, base) },
-	{ "prepd", CONF_TREE,
-	  offsetof(struct workload, base.prepd) -
-		  offsetof(struct workload, base) },
-	{ "s3", CONF_TREE,
-	  offsetof(struct workload, base.s3) -
-		  offsetof(struct workload, base) },
-	{ 0 },
+	BASE("fs", RUN_FS),	BASE("train", RUN_TRAIN),
+	BASE("exec", RUN_EXEC), BASE("environment", RUN_ENV),
+	BASE("gpud", RUN_GPUD), BASE("prepd", RUN_PREPD),
+	BASE("s3", RUN_S3),	{ 0 },
 };
 
 static const struct conf_field rules_fields[] = {

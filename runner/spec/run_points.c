@@ -97,6 +97,17 @@ void workload_label(const struct workload *w, size_t point, char *buf, size_t n)
 				       workload_at(w, point, i)->label);
 }
 
+json_t *workload_labels(const struct workload *w, size_t point)
+{
+	json_t *j = json_object();
+
+	for (size_t i = 0; i < w->n_axes; i++)
+		json_object_set_new(
+			j, w->axes[i].name,
+			json_string(workload_at(w, point, i)->label));
+	return j;
+}
+
 int workload_find_label(const struct workload *w, size_t axis,
 			const char *label)
 {
@@ -278,17 +289,16 @@ static const struct conf_node *written(const struct workload *w,
 	bool one = target_name(w, what->program, i) != NULL;
 	const struct mount_spec *m = w->mounts.items;
 	const struct job_spec *j = w->jobs.items;
-	const struct conf_node *map = NULL;
+	const struct conf_node *map =
+		what->program == RUN_DATA ? w->dataset : w->base[what->program];
 
-	switch (what->program) {
-	case RUN_FS: map = one ? m[i].fs : w->base.fs; break;
-	case RUN_TRAIN: map = one ? j[i].train : w->base.train; break;
-	case RUN_EXEC: map = one ? j[i].exec : w->base.exec; break;
-	case RUN_ENV: map = one ? j[i].environment : w->base.environment; break;
-	case RUN_GPUD: map = w->base.gpud; break;
-	case RUN_PREPD: map = w->base.prepd; break;
-	case RUN_S3: map = w->base.s3; break;
-	case RUN_DATA: map = one ? m[i].dataset : w->dataset; break;
+	switch (one ? what->program : RUN_PROGRAMS) {
+	case RUN_FS: map = m[i].fs; break;
+	case RUN_DATA: map = m[i].dataset; break;
+	case RUN_TRAIN: map = j[i].train; break;
+	case RUN_EXEC: map = j[i].exec; break;
+	case RUN_ENV: map = j[i].environment; break;
+	default: break;
 	}
 	return map ? conf_node_get(map, what->key) : NULL;
 }

@@ -72,7 +72,8 @@ enum run_program {
 	RUN_PREPD,
 	RUN_S3,
 	RUN_EXEC,
-	RUN_ENV
+	RUN_ENV,
+	RUN_PROGRAMS,
 };
 
 /* The rule for names that become folders. */
@@ -147,10 +148,7 @@ struct workload {
 	char *question;
 	char *figure; /* the published figure, as commonly cited; or NULL */
 	struct conf_node *dataset;
-	struct {
-		struct conf_node *fs, *train, *exec, *environment, *gpud;
-		struct conf_node *prepd, *s3;
-	} base;
+	struct conf_node *base[RUN_PROGRAMS]; /* for all; or NULL */
 	struct conf_list mounts; /* struct mount_spec; empty: one, "data" */
 	struct conf_list jobs;	 /* struct job_spec; empty: one, "train" */
 	struct conf_node *axes_tree;
@@ -411,5 +409,7 @@ void cell_free(struct cell *cell);
 /* "lru, 35%, async": the labels of a point; "all" when nothing varies. */
 void workload_label(const struct workload *w, size_t point, char *buf,
 		    size_t n);
+/* {AXIS: label} of a point. */
+json_t *workload_labels(const struct workload *w, size_t point);
 
 #endif

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/util.h"
-
 /* Without the port. */
 static size_t length(const char *host)
 {
