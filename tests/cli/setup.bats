@@ -15,7 +15,10 @@ setup() {
 	SH
 	cat >"$TMP/bin/apt-cache" <<-'SH'
 		#!/bin/sh
-		! grep -qx -e "$2" "$TMP/archive" || echo "Package: $2"
+		shift
+		for name; do
+			! grep -qx -e "$name" "$TMP/archive" || echo "Package: $name"
+		done
 	SH
 	# lists are there after an update
 	cat >"$TMP/bin/apt-get" <<-'SH'
