@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# Clean Debians in folders, for tools/package and tools/chroot-test, which source it
+# Clean Debians in folders, for tools/package, chroot-test and cross-test, which source it
 # as root, with their arguments. Sets $work, which goes when the script ends.
 
 # what is mounted below, and unmounted, is no matter of this machine
@@ -26,21 +26,21 @@ say()
 	printf '%4d s  %s\n' "$SECONDS" "$*"
 }
 
-# clean RELEASE NAME PACKAGE,...: a Debian with these packages, from the archives that
-# this machine uses
+# clean RELEASE NAME PACKAGE,... [OPTION...]: a Debian with these packages, from the
+# archives that this machine uses; options of mmdebstrap
 clean()
 {
-	local release=$1 root=$work/$2 packages=$3
+	local release=$1 root=$work/$2 packages=$3 options=("${@:4}")
 	local archives=() here file copy
 
 	here=$(. /etc/os-release && echo "$VERSION_CODENAME")
-	for file in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
+	for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
 		grep -qs "$here" "$file" || continue
 		copy=$work/${file##*/}
 		sed "s/$here/$release/g" "$file" >"$copy"
 		archives+=("$copy")
 	done
-	mmdebstrap --quiet --variant=minbase --include="$packages" \
+	mmdebstrap --quiet --variant=minbase --include="$packages" "${options[@]}" \
 		--setup-hook='mkdir -p "$1/etc/apt"' \
 		--setup-hook='copy-in /etc/apt/apt.conf.d /etc/apt' \
 		"$release" "$root" "${archives[@]}" >"$work/log" 2>&1 ||

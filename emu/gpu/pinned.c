@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/thread.h"
 #include "common/util.h"
@@ -14,7 +15,7 @@
 /* Buffers of at least this size are aligned to huge pages and request them, so
  * that direct I/O needs one memory segment instead of many. Source: the huge
  * pages of x86-64, and of arm64 with pages of 4 KiB */
-enum { PAGE = 4096, HUGE = 2 << 20 };
+enum { HUGE = 2 << 20 };
 
 struct pinned_pool {
 	pthread_mutex_t lock;
@@ -28,9 +29,14 @@ struct pinned_pool {
 	struct pinned_buffer *all;
 };
 
+static size_t page(void)
+{
+	return (size_t)getpagesize();
+}
+
 static uint64_t whole_pages(uint64_t bytes)
 {
-	return (bytes + PAGE - 1) / PAGE * PAGE;
+	return (bytes + page() - 1) / page() * page();
 }
 
 static int too_large(const struct pinned_pool *p, uint64_t bytes,
@@ -55,7 +61,7 @@ static void unmap(struct pinned_buffer *b)
 /* MAP_FAILED as mmap. */
 static void *map(size_t size)
 {
-	size_t slack = size >= HUGE ? HUGE - PAGE : 0, head;
+	size_t slack = size >= HUGE ? HUGE - page() : 0, head;
 	char *p = mmap(NULL, size + slack, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -108,19 +114,19 @@ static bool may_lock(uint64_t bytes)
 
 uint64_t pinned_room(uint64_t most)
 {
-	uint64_t may = 0, not = most / PAGE; /* pages */
+	uint64_t may = 0, not = most / page(); /* pages */
 
-	if (may_lock(most / PAGE * PAGE))
+	if (may_lock(most / page() * page()))
 		return most;
 	while (not -may > 1) {
 		uint64_t half = may + (not -may) / 2;
 
-		if (may_lock(half * PAGE))
+		if (may_lock(half * page()))
 			may = half;
 		else
 			not = half;
 	}
-	return may * PAGE;
+	return may * page();
 }
 
 int pinned_new(size_t n, size_t bytes, uint64_t budget,

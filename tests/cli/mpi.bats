@@ -61,6 +61,30 @@ saved() {
 	done
 }
 
+@test "only runs on several nodes load MPI" {
+	local file seen=0 mpi='libmpi|libopen-(rte|pal)|libpmix|libprrte|libhwloc|libevent'
+
+	meson introspect "${TRAIN%/*}" --installed | python3 -c \
+		'import json, sys; print(*json.load(sys.stdin), sep="\n")' >"$TMP/installed"
+	while read -r file; do
+		# programs and libraries; not the module itself
+		[ "$(head -c 4 "$file" 2>/dev/null | tr -d '\0')" = $'\177ELF' ] || continue
+		[ "${file##*/}" != gpemu-mpi.so ] || continue
+		ldd "$file" >"$TMP/needs" 2>&1
+		! grep -E "$mpi" "$TMP/needs" || { echo "$file"; false; }
+		seen=$((seen + 1))
+	done <"$TMP/installed"
+	[ "$seen" -ge 14 ]
+	ldd "${TRAIN%/*}/gpemu-mpi.so" | grep -E "$mpi"
+	LD_DEBUG=files timeout 60 "$TRAIN" $COMMON -b 12 --time-scale .01 >"$TMP/out" 2>"$TMP/one"
+	grep -q 'file=libc\.so' "$TMP/one"
+	run grep -E "$mpi|gpemu-mpi" "$TMP/one"
+	[ "$status" -eq 1 ]
+	LD_DEBUG=files timeout 60 mpirun -n 2 "$TRAIN" $COMMON -b 6 --time-scale .01 \
+		>"$TMP/out" 2>"$TMP/two"
+	grep -qE 'file=[^ ]*gpemu-mpi\.so' "$TMP/two"
+}
+
 @test "1, 2 and 4 ranks: each sample once in an epoch, the same global batches" {
 	for p in 1 2 4; do
 		timeout 60 "$TRAIN" $COMMON -b $((12 / p)) -e 2 --time-scale .01 --nodes $p \

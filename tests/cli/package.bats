@@ -31,10 +31,20 @@ setup() {
 		    parts = path.split('/')
 		    return any(fnmatch.fnmatch('/'.join(parts[:n]), pattern)
 		               for n in range(1, len(parts) + 1))
+		built = {'usr/' + os.path.relpath(path, prefix): source for source, path
+		         in json.load(open(tmp + '/installed')).items()}
 		for path in sorted(files):
 		    at = [n for n, patterns in lists.items()
 		          if any(holds(p, path) for p in patterns)]
 		    assert len(at) == 1, (path, at)
+		    # a program has a page; one in Python is where that is a dependency
+		    if path.startswith('usr/bin/'):
+		        page = 'usr/share/man/man1/%s.1' % os.path.basename(path)
+		        assert page in files, page
+		        if os.path.exists(built[path]):
+		            line = open(built[path], 'rb').readline()
+		            wanted = b'python' in line if line.startswith(b'#!') else False
+		            assert wanted == (at[0] == 'debian/python3-gpemu.install'), (path, at)
 		# and no list names what is no longer installed
 		for name, patterns in lists.items():
 		    for p in patterns:

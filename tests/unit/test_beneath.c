@@ -104,7 +104,8 @@ static void test_call(void **state)
 		skip_because("no openat2(2) here");
 }
 
-static void refuse_call(int error)
+/* False: there are no filters, as under qemu. */
+static bool refuse_call(int error)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
@@ -116,8 +117,13 @@ static void refuse_call(int error)
 	struct sock_fprog prog = { ARRAY_SIZE(code), code };
 
 	assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0)
+		return true;
+	assert_int_equal(errno, EINVAL);
+	return false;
 }
+
+enum { SKIPPED = 77 };
 
 /* A filter cannot be removed: use a process of its own. */
 static void check_walk(int error)
@@ -130,8 +136,11 @@ static void check_walk(int error)
 	make(top);
 	pid = fork();
 	if (pid == 0) {
-		refuse_call(error);
+		bool refused = refuse_call(error);
+
 		beneath_init(&b, open("in", O_RDONLY | O_DIRECTORY));
+		if (!refused && !b.no_call)
+			_exit(SKIPPED);
 		assert_true(b.no_call);
 		check_ways(&b);
 		assert_int_equal(beneath_open(&b, "a/file", O_RDONLY, true),
@@ -140,6 +149,8 @@ static void check_walk(int error)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	clean(top);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED)
+		skip_because("openat2(2) cannot be refused here");
 	assert_int_equal(status, 0);
 }
 

@@ -14,7 +14,8 @@
 #include "common/thread.h"
 #include "loader/engine/guard.h"
 
-enum { PAGE = 4096, PAGES = 4, BYTES = PAGES * PAGE };
+/* the largest pages of any machine: of some ARM kernels */
+enum { PAGE = 65536, PAGES = 4, BYTES = PAGES * PAGE };
 
 struct file {
 	char path[32];
