@@ -27,12 +27,10 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "sched/live/argv.h"
-#include "sched/live/down.h"
 #include "sched/live/ends.h"
 #include "sched/live/gpus.h"
 #include "sched/live/group.h"
 #include "sched/live/held.h"
-#include "sched/live/mount.h"
 #include "sched/live/remote.h"
 #include "sched/live/state.h"
 
