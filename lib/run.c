@@ -15,7 +15,7 @@
 #include "loader/options/train_resolve.h"
 #include "loader/pipeline/buffer.h"
 #include "loader/train/session.h"
-#include "loader/train/session_pin.h"
+#include "loader/train/session_open.h"
 
 /*
  * --- an engine of the program ---------------------------------------------

@@ -13,7 +13,7 @@
 #include "fs/device/calibrate.h"
 #include "fs/server/object.h"
 #include "loader/order/order.h"
-#include "loader/sim/sim_ahead.h"
+#include "loader/sim/sim_read.h"
 #include "loader/sim/sim_own.h"
 
 int sim_caches_parse(const char *word, enum sim_caches *ret, struct err *err)

@@ -14,7 +14,7 @@
 #include "emu/gpu/device.h"
 #include "emu/node/cores.h"
 #include "loader/account/observe_account.h"
-#include "loader/nodes/collect.h"
+#include "loader/nodes/agree.h"
 #include "loader/options/train_resolve.h"
 #include "loader/options/train_table.h"
 #include "loader/train/session_open.h"

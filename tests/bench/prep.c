@@ -17,7 +17,6 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "loader/prep/crop.h"
 #include "loader/data/data_scan.h"
 #include "loader/prep/planes.h"
 #include "loader/prep/prep.h"
