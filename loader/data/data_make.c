@@ -379,10 +379,7 @@ struct options {
 
 #define RECIPE(member) offsetof(struct options, recipe.member)
 
-static int check_dataset(const void *object, struct err *err)
-{
-	return profile_check(PROFILE_DATASET, object, err);
-}
+CONF_CHECK(check_dataset, profile_check, PROFILE_DATASET)
 
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
