@@ -148,7 +148,7 @@ static void ctl_prom(FILE *f, json_t *stats)
  * its gradients pass the same card as the traffic of the caches.
  *
  *	control	reduce ID WALL_NS BYTES BYTES_PER_S LATENCY_NS
- *		A bucket of gradients (net/gradients.h). ID: of the rank, any
+ *		A bucket of gradients (net/nic.h). ID: of the rank, any
  *		number; WALL_NS: CLOCK_MONOTONIC, when it can pass.
  *	nic	{"gb_per_s", "latency_us", "time_scale", "sent_bytes",
  *		"received_bytes", "delay_ns": {ID: how much later its buckets
