@@ -209,18 +209,6 @@ void resample_rows(struct resample *r, unsigned y, unsigned n_rows, float *out)
 	across(&r->x, r->out_w, tmp, n_rows, r->out_w, out);
 }
 
-int resample_plane(struct resample *r, const struct resample_input *in,
-		   const struct resample_box *box, bool mirror, unsigned out_w,
-		   unsigned out_h, float *out)
-{
-	int err = resample_begin(r, in, box, mirror, out_w, out_h);
-
-	for (unsigned y = 0; err == 0 && y < out_h; y += LANES)
-		resample_rows(r, y, MIN(LANES, out_h - y),
-			      out + (size_t)y * out_w);
-	return err;
-}
-
 void resample_fini(struct resample *r)
 {
 	free(r->x.first);

@@ -58,10 +58,6 @@ int resample_begin(struct resample *r, const struct resample_input *in,
 		   unsigned out_h);
 /* Rows y..y + n - 1 of the output, row-major; n <= RESAMPLE_ROWS. */
 void resample_rows(struct resample *r, unsigned y, unsigned n, float *out);
-/* Both in one call: the whole output. */
-int resample_plane(struct resample *r, const struct resample_input *in,
-		   const struct resample_box *box, bool mirror, unsigned out_w,
-		   unsigned out_h, float *out);
 void resample_fini(struct resample *r);
 
 /*

@@ -20,7 +20,7 @@
 #include "loader/data/data_scan.h"
 #include "loader/prep/planes.h"
 #include "loader/prep/prep.h"
-#include "loader/prep/resample.h"
+#include "tests/unit/resample.h"
 
 enum { MOST = 512, SIDE = 224 };
 
