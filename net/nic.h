@@ -11,7 +11,7 @@
  *	socket --> [ in ]--bytes/rate--> message
  *
  * The gradients of the node's rank pass the same card, both ways at once, like
- * one more connection (net/gradients.h).
+ * one more connection.
  *
  * The bytes of frames count, TCP/IP and Ethernet headers do not. Times are
  * arguments, in emulated ns. Any thread may call these functions.
@@ -20,10 +20,48 @@
 #define GPEMU_NET_NIC_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "emu/gpu/link.h"
-#include "net/gradients.h"
+
+enum {
+	/* arbitrary: ranks of runs that share a mount */
+	GRADIENTS_CHAINS = 8,
+	/* arbitrary: 100 GiB of gradients in buckets of 25 MiB */
+	GRADIENTS_BUCKETS = 4096,
+	/* Source: twice the largest bucket of emu/gpu/collective.c, as a tree
+	 * sends it */
+	GRADIENTS_BYTES = 64 << 20,
+};
+
+struct gradients_bucket {
+	uint64_t ready_ns;
+	uint64_t bytes;	     /* 1..GRADIENTS_BYTES, in each direction */
+	double bytes_per_s;  /* no faster than that; 0: as the card */
+	uint64_t latency_ns; /* after the bytes */
+};
+
+/* A direction of the bucket that is passing. */
+struct gradients_way {
+	uint64_t left;	/* bytes */
+	uint64_t ready; /* of the next piece */
+};
+
+struct gradients_chain {
+	uint64_t id;
+	struct gradients_bucket *bucket; /* [next, n) are not over */
+	size_t next, n, room;
+	struct gradients_way out, in; /* of `next` */
+	uint64_t end;		      /* of those before `next` */
+	uint64_t alone; /* the end of all, without other traffic */
+};
+
+struct gradients {
+	struct gradients_chain chain[GRADIENTS_CHAINS];
+	size_t n;
+};
 
 struct nic {
 	struct link out, in;	 /* lock */

@@ -7,12 +7,37 @@
 #include "net/seal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sodium.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/util.h"
-#include "net/key_file.h"
 #include "net/wire.h"
+
+/* --- files with secrets -------------------------------------------------- */
+
+ssize_t key_file_read(const char *path, void *buf, size_t n, struct err *err)
+{
+	struct stat st;
+	_cleanup_close_ int fd = util_open_file(AT_FDCWD, path, 0, &st);
+	ssize_t r;
+
+	if (fd < 0)
+		return err_set(err, fd, "%s: %s", path, strerror(-fd));
+	if (!util_follows(st.st_uid))
+		return err_set(err, -EACCES,
+			       "%s: owned by user %u, who knows the key: use "
+			       "one of your own",
+			       path, (unsigned)st.st_uid);
+	if (st.st_mode & 077)
+		return err_set(err, -EACCES,
+			       "%s: other users may access the key: chmod 600",
+			       path);
+	r = util_read_all(fd, buf, n, UTIL_HERE);
+	return r < 0 ? err_set(err, (int)r, "%s: %s", path, strerror((int)-r))
+		     : r;
+}
 
 _Static_assert(SEAL_KEY == crypto_aead_chacha20poly1305_ietf_KEYBYTES, "");
 _Static_assert(SEAL_TAG == crypto_aead_chacha20poly1305_ietf_ABYTES, "");

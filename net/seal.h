@@ -25,8 +25,22 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/err.h"
+
+/*
+ * --- files with secrets ---------------------------------------------------
+ *
+ * Files with secrets.
+ */
+
+/*
+ * Read up to `n` bytes of a file that only its owner may access: this user, or
+ * root. Returns their number; -EACCES (others know it), and the errors of
+ * open(2) and read(2); with a text.
+ */
+ssize_t key_file_read(const char *path, void *buf, size_t n, struct err *err);
 
 enum {
 	SEAL_KEY = 32,

@@ -27,7 +27,6 @@
 #include "fs/setup/setup.h"
 #include "fs/setup/signals.h"
 #include "net/addr.h"
-#include "net/key_file.h"
 #include "net/seal.h"
 #include "s3/endpoint.h"
 #include "s3/status.h"

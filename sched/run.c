@@ -26,15 +26,8 @@ struct options {
 	char **command; /* of the jobs, in argv; NULL: none */
 };
 
-static int check_policy(const void *object, struct err *err)
-{
-	return plugin_choice_check(schedule_table, "policy", object, err);
-}
-
-static int check_placement(const void *object, struct err *err)
-{
-	return plugin_choice_check(placement_table, "placement", object, err);
-}
+CONF_CHECK(check_policy, plugin_choice_check, schedule_table, "policy")
+CONF_CHECK(check_placement, plugin_choice_check, placement_table, "placement")
 
 static const struct conf_field fields[] = {
 	INPUT_TRACE_FIELDS(struct options, d.input),

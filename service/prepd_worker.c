@@ -32,15 +32,8 @@ struct options {
 
 #define FIELD(key, type, member) key, type, offsetof(struct options, member)
 
-static int check_engine(const void *object, struct err *err)
-{
-	return plugin_choice_check(engine_table, "engine", object, err);
-}
-
-static int check_node(const void *object, struct err *err)
-{
-	return profile_check(PROFILE_NODE, object, err);
-}
+CONF_CHECK(check_engine, plugin_choice_check, engine_table, "engine")
+CONF_CHECK(check_node, profile_check, PROFILE_NODE)
 
 static const struct conf_field fields[] = {
 	{ FIELD("dispatcher", CONF_STRING, dispatcher),

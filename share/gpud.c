@@ -38,15 +38,8 @@ struct options {
 
 #define FIELD(key, type, member) key, type, offsetof(struct options, member)
 
-static int check_gpu(const void *object, struct err *err)
-{
-	return profile_check(PROFILE_GPU, object, err);
-}
-
-static int check_scheduler(const void *object, struct err *err)
-{
-	return plugin_choice_check(scheduler_table, "scheduler", object, err);
-}
+CONF_CHECK(check_gpu, profile_check, PROFILE_GPU)
+CONF_CHECK(check_scheduler, plugin_choice_check, scheduler_table, "scheduler")
 
 static int check_share(const void *object, struct err *err)
 {
@@ -55,10 +48,7 @@ static int check_share(const void *object, struct err *err)
 	return share_mode_parse(*(char *const *)object, &mode, err);
 }
 
-static int check_speedup(const void *object, struct err *err)
-{
-	return profile_check(PROFILE_SHARE, object, err);
-}
+CONF_CHECK(check_speedup, profile_check, PROFILE_SHARE)
 
 static bool is_word(const char *slicing)
 {

@@ -97,6 +97,17 @@ int conf_decode(const struct conf_node *node, const char *name,
  * says what is wrong, not where. */
 int conf_set(const struct conf_field *field, void *object, const char *value,
 	     struct err *err);
+/*
+ * Define a `check` that is another function with its first arguments:
+ *
+ *	CONF_CHECK(check_gpu, profile_check, PROFILE_GPU)
+ */
+#define CONF_CHECK(name, fn, ...)                            \
+	static int name(const void *object, struct err *err) \
+	{                                                    \
+		return fn(__VA_ARGS__, object, err);         \
+	}
+
 /* A `check` of a CONF_STRING: an absolute path. */
 int conf_check_absolute(const void *object, struct err *err);
 /* Release what the struct owns and zero those members. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/conf/plugin_choice.h"
+#include "common/counts.h"
 #include "common/util.h"
 #include "fs/cache/cache_index.h"
 
@@ -379,12 +380,7 @@ const struct cache_counts *cache_counts(const struct cache *c)
 
 void cache_counts_add(struct cache_counts *sum, const struct cache_counts *n)
 {
-	sum->hits += n->hits;
-	sum->misses += n->misses;
-	sum->hit_bytes += n->hit_bytes;
-	sum->miss_bytes += n->miss_bytes;
-	sum->evictions += n->evictions;
-	sum->rejected += n->rejected;
+	counts_add(sum, n, sizeof(*sum));
 }
 
 void cache_reset_counts(struct cache *c)

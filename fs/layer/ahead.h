@@ -7,7 +7,7 @@
  *	                    reads ----^                         ^---- fetches
  *
  * Pure: no thread, no clock, no bytes. gpemu-fs (fs/layer/layer_prefetch.c) and
- * the simulator (loader/sim/sim_ahead.c) fetch. The caller's lock covers all
+ * the simulator (loader/sim/sim_read.c) fetch. The caller's lock covers all
  * calls.
  *
  * Source: Dryden et al., "Clairvoyant Prefetching for Distributed Machine

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two halves of a node share: requesting (peer_link.h) and serving
+/* What the two halves of a node share: requesting (peers.h) and serving
  * (peer_desk.h). All on the thread of the loop, except the counters. */
 #ifndef GPEMU_FS_PEER_PEER_SHARED_H
 #define GPEMU_FS_PEER_PEER_SHARED_H

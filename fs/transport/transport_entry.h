@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The entries of a queue (fs/transport/transport_queue.h): memory that the
- * kernel fills with a request, and that returns to it with the answer.
+ * The entries of a queue (transport_uring.h): memory that the kernel fills with
+ * a request, and that returns to it with the answer.
  *
  * libfuse gets another unique (request number) than the kernel's: it encodes
  * the entry and a serial number, so that a second answer finds no request.

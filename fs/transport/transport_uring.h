@@ -2,10 +2,9 @@
 /*
  * FUSE over io_uring (Linux 6.14, where
  * /sys/module/fuse/parameters/enable_uring is Y), for a libfuse without
- * support for it. Each processor has a queue (fs/transport/transport_queue.h):
- * its requests go to the session, and the session's replies go back to it. A
- * request is served on the processor of its caller: a switch of threads, no
- * wake-up of another processor.
+ * support for it. Each processor has a queue: its requests go to the session,
+ * and the session's replies go back to it. A request is served on the processor
+ * of its caller: a switch of threads, no wake-up of another processor.
  *
  *	INIT request   <- /dev/fuse: is it offered? then uring_new
  *	INIT reply     -> /dev/fuse: requests io_uring; the kernel then holds

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/account/account.h"
 
+#include "common/counts.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -52,18 +53,7 @@ void account_batch(struct account *a, const struct delivery *d)
 
 static void merge_gpu(struct account_gpu *into, const struct account_gpu *from)
 {
-	into->compute_ns += from->compute_ns;
-	into->au_compute_ns += from->au_compute_ns;
-	into->prep_ns += from->prep_ns;
-	into->data_wait_ns += from->data_wait_ns;
-	into->fetch_stall_ns += from->fetch_stall_ns;
-	into->prep_stall_ns += from->prep_stall_ns;
-	into->pin_stall_ns += from->pin_stall_ns;
-	into->transfer_stall_ns += from->transfer_stall_ns;
-	into->host_stall_ns += from->host_stall_ns;
-	into->barrier_wait_ns += from->barrier_wait_ns;
-	into->allreduce_ns += from->allreduce_ns;
-	into->optimizer_ns += from->optimizer_ns;
+	counts_add(into, from, sizeof(*into));
 }
 
 void account_gpu(struct account *a, uint32_t i, uint64_t idle,

@@ -5,7 +5,7 @@
  * line), MOUNTPOINT/.gpemu/groups (one group per line, a JSON array of paths)
  * MOUNTPOINT/.gpemu/future (the accesses to come) and
  * MOUNTPOINT/.gpemu/importance (how much files matter); and attributes of the
- * other files: user.gpemu.place (loader/dataset/extents.h), user.gpemu.owner.
+ * other files: user.gpemu.place (loader/dataset/reading.h), user.gpemu.owner.
  */
 #ifndef GPEMU_LOADER_DATASET_MOUNT_H
 #define GPEMU_LOADER_DATASET_MOUNT_H

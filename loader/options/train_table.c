@@ -24,40 +24,13 @@
 #define FIELD(key, type, member) \
 	key, type, offsetof(struct train_options, member)
 
-static int check_gpu(const void *object, struct err *err)
-{
-	return profile_check(PROFILE_GPU, object, err);
-}
-
-static int check_node(const void *object, struct err *err)
-{
-	return profile_check(PROFILE_NODE, object, err);
-}
-
-static int check_cost(const void *object, struct err *err)
-{
-	return profile_check(PROFILE_PREP, object, err);
-}
-
-static int check_engine(const void *object, struct err *err)
-{
-	return plugin_choice_check(engine_table, "engine", object, err);
-}
-
-static int check_order(const void *object, struct err *err)
-{
-	return plugin_choice_check(order_table, "order", object, err);
-}
-
-static int check_batching(const void *object, struct err *err)
-{
-	return plugin_choice_check(batching_table, "batching", object, err);
-}
-
-static int check_prep(const void *object, struct err *err)
-{
-	return plugin_choice_check(prep_table, "prep", object, err);
-}
+CONF_CHECK(check_gpu, profile_check, PROFILE_GPU)
+CONF_CHECK(check_node, profile_check, PROFILE_NODE)
+CONF_CHECK(check_cost, profile_check, PROFILE_PREP)
+CONF_CHECK(check_engine, plugin_choice_check, engine_table, "engine")
+CONF_CHECK(check_order, plugin_choice_check, order_table, "order")
+CONF_CHECK(check_batching, plugin_choice_check, batching_table, "batching")
+CONF_CHECK(check_prep, plugin_choice_check, prep_table, "prep")
 
 static int check_format(const void *object, struct err *err)
 {

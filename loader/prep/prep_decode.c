@@ -20,7 +20,6 @@
 
 #include "common/conf/conf.h"
 #include "common/util.h"
-#include "loader/prep/crop.h"
 #include "loader/prep/planes.h"
 #include "loader/prep/prep.h"
 #include "loader/prep/resample.h"

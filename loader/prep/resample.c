@@ -209,18 +209,6 @@ void resample_rows(struct resample *r, unsigned y, unsigned n_rows, float *out)
 	across(&r->x, r->out_w, tmp, n_rows, r->out_w, out);
 }
 
-int resample_plane(struct resample *r, const struct resample_input *in,
-		   const struct resample_box *box, bool mirror, unsigned out_w,
-		   unsigned out_h, float *out)
-{
-	int err = resample_begin(r, in, box, mirror, out_w, out_h);
-
-	for (unsigned y = 0; err == 0 && y < out_h; y += LANES)
-		resample_rows(r, y, MIN(LANES, out_h - y),
-			      out + (size_t)y * out_w);
-	return err;
-}
-
 void resample_fini(struct resample *r)
 {
 	free(r->x.first);
@@ -229,4 +217,50 @@ void resample_fini(struct resample *r)
 	free(r->y.weight);
 	free(r->scratch);
 	*r = (struct resample){ 0 };
+}
+
+/* --- random crops -------------------------------------------------------- */
+
+enum { TRIES = 10 };
+
+static double uniform(struct rng *rng, double low, double high)
+{
+	return low + (high - low) * rng_double(rng);
+}
+
+/* The largest centred rectangle with a permitted ratio. */
+static struct crop crop_centre(unsigned w, unsigned h)
+{
+	struct crop c = { .width = w, .height = h };
+
+	if (w * 4.0 < h * 3.0)
+		c.height = (unsigned)lround(w / .75);
+	else if (w * 3.0 > h * 4.0)
+		c.width = (unsigned)lround(h * (4.0 / 3.0));
+	c.x = (w - c.width) / 2;
+	c.y = (h - c.height) / 2;
+	return c;
+}
+
+struct crop crop_random(struct rng *rng, unsigned w, unsigned h, double least)
+{
+	const double log_ratio = log(4.0 / 3.0);
+
+	for (int i = 0; i < TRIES; i++) {
+		double area = (double)w * h * uniform(rng, least, 1);
+		double ratio = exp(uniform(rng, -log_ratio, log_ratio));
+		double cw = rint(sqrt(area * ratio));
+		double ch = rint(sqrt(area / ratio));
+
+		if (cw < 1 || ch < 1 || cw > w || ch > h)
+			continue;
+
+		struct crop c = { .width = (unsigned)cw,
+				  .height = (unsigned)ch };
+
+		c.y = (unsigned)rng_below(rng, h - c.height + 1);
+		c.x = (unsigned)rng_below(rng, w - c.width + 1);
+		return c;
+	}
+	return crop_centre(w, h);
 }

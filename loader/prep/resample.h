@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/rng.h"
+
 /* The inputs of each output row or column. */
 struct resample_axis {
 	uint32_t *first; /* per output: first input */
@@ -56,10 +58,23 @@ int resample_begin(struct resample *r, const struct resample_input *in,
 		   unsigned out_h);
 /* Rows y..y + n - 1 of the output, row-major; n <= RESAMPLE_ROWS. */
 void resample_rows(struct resample *r, unsigned y, unsigned n, float *out);
-/* Both in one call: the whole output. */
-int resample_plane(struct resample *r, const struct resample_input *in,
-		   const struct resample_box *box, bool mirror, unsigned out_w,
-		   unsigned out_h, float *out);
 void resample_fini(struct resample *r);
+
+/*
+ * --- random crops ---------------------------------------------------------
+ *
+ * The rectangle of torchvision's RandomResizedCrop: its area a share of the
+ * image's, uniform in least..1, its ratio of width to height log-uniform in
+ * 3/4..4/3, its position uniform. A rectangle that does not fit is drawn again;
+ * after ten attempts it is the largest centred rectangle with a permitted
+ * ratio. Source: torchvision 0.14, transforms/transforms.py, get_params.
+ */
+
+struct crop {
+	unsigned x, y, width, height; /* pixels */
+};
+
+/* For an image of w x h >= 1 pixels. */
+struct crop crop_random(struct rng *rng, unsigned w, unsigned h, double least);
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "common/util.h"
-#include "loader/sim/sim_ahead.h"
 #include "loader/sim/sim_read.h"
 
 static const struct pipeline_config *config(const struct sim_node *n)

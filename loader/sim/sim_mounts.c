@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/counts.h"
 #include "common/pool.h"
 #include "common/thread.h"
 #include "common/util.h"
@@ -13,7 +14,7 @@
 #include "fs/device/calibrate.h"
 #include "fs/server/object.h"
 #include "loader/order/order.h"
-#include "loader/sim/sim_ahead.h"
+#include "loader/sim/sim_read.h"
 #include "loader/sim/sim_own.h"
 
 int sim_caches_parse(const char *word, enum sim_caches *ret, struct err *err)
@@ -338,19 +339,7 @@ struct sim_counts sim_mounts_take_counts(struct sim_mounts *m, uint32_t node)
 
 void sim_counts_add(struct sim_counts *sum, const struct sim_counts *n)
 {
-	sum->hits += n->hits;
-	sum->misses += n->misses;
-	sum->hit_bytes += n->hit_bytes;
-	sum->miss_bytes += n->miss_bytes;
-	sum->backend_reads += n->backend_reads;
-	sum->backend_bytes += n->backend_bytes;
-	sum->writes += n->writes;
-	sum->bytes_written += n->bytes_written;
-	sum->syncs += n->syncs;
-	sum->peer_hits += n->peer_hits;
-	sum->peer_bytes += n->peer_bytes;
-	for (int i = 0; i < AHEAD_COUNTS; i++)
-		sum->ahead[i] += n->ahead[i];
+	counts_add(sum, n, sizeof(*sum));
 }
 
 static double ratio(uint64_t part, uint64_t rest)

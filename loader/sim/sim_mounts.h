@@ -18,7 +18,7 @@
  * and returns when to call again: the caller has a clock, the mounts have none.
  * Calls come in order of time.
  *
- * With a future (sim_ahead.h) objects are fetched ahead of their reads, by the
+ * With a future (sim_read.h) objects are fetched ahead of their reads, by the
  * same arrows.
  *
  * Left out: the way through the kernel, lookups (the kernel keeps names after

@@ -42,7 +42,7 @@ enum sim_what {
 	SIM_SAVE
 };
 enum { SIM_WHAT_SHIFT = 24 };
-/* SIM_SAVE: a checkpoint is due; the other numbers are sim_save.c's. */
+/* SIM_SAVE: a checkpoint is due; the other numbers are sim.c's. */
 enum { SIM_STEP_OVER };
 /* SIM_RELEASE of a pinned buffer, not of a window. */
 #define SIM_PINNED ((1u << SIM_WHAT_SHIFT) - 1)
@@ -158,7 +158,7 @@ struct sim_card {
 	uint64_t delay_ns;  /* of all steps */
 };
 
-/* The checkpoint that a node writes (sim_save.h). */
+/* The checkpoint that a node writes (sim.c). */
 struct sim_save {
 	uint64_t n;	    /* so far */
 	bool writes, waits; /* a file; the next one, for it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The state of a simulation's mounts: their configuration, what each node has,
  * a read on its way. For the files that make them up: life, placement and
- * numbers (sim_mounts.h), a read (sim_read.h), fetches ahead (sim_ahead.h). */
+ * numbers (sim_mounts.h), reads and fetches ahead (sim_read.h). */
 #ifndef GPEMU_LOADER_SIM_SIM_OWN_H
 #define GPEMU_LOADER_SIM_SIM_OWN_H
 

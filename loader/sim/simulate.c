@@ -8,7 +8,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "loader/dataset/mount.h"
-#include "loader/sim/sim_ahead.h"
+#include "loader/sim/sim_read.h"
 #include "loader/sim/sim_mounts.h"
 #include "loader/train/session_open.h"
 

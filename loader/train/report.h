@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "emu/gpu/device.h"
 #include "loader/account/account.h"
 #include "loader/account/analyze.h"
 #include "loader/dataset/format_open.h"
@@ -13,11 +14,19 @@
 #include "loader/train/bad_samples.h"
 #include "loader/nodes/sync.h"
 #include "loader/train/resume.h"
-#include "loader/train/ceiling.h"
 #include "loader/train/offload.h"
 #include "loader/options/train_node.h"
 #include "loader/options/train_options.h"
 #include "loader/options/train_prep.h"
+
+/* The rig's ceiling: the rate of a run whose data is always ready. */
+struct ceiling {
+	double samples_per_s, au;
+	uint64_t steps;
+	double time_scale;
+	double samples_per_wall_s; /* with emulated durations of next to nothing
+				    */
+};
 
 struct report {
 	int argc;

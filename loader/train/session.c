@@ -2,18 +2,268 @@
 #include "loader/train/session.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/units.h"
 #include "common/json.h"
 #include "common/util.h"
+#include "emu/gpu/device.h"
 #include "emu/node/cores.h"
-#include "loader/nodes/collect.h"
+#include "loader/account/observe_account.h"
+#include "loader/nodes/agree.h"
 #include "loader/options/train_resolve.h"
 #include "loader/options/train_table.h"
-#include "loader/train/session_offload.h"
 #include "loader/train/session_open.h"
 #include "loader/train/session_stages.h"
+#include "loader/train/session_state.h"
+#include "loader/train/train.h"
+
+/*
+ * --- the ceiling ----------------------------------------------------------
+ *
+ * The rig's ceiling: the rate of a run whose data is always ready.
+ */
+
+/* arbitrary: enough steps for an average, short enough not to be noticed before
+ * a training run */
+enum { CEILING_STEPS = 20 };
+#define CEILING_WALL_NS (NS_PER_S / 2)
+/* A step of a second takes a microsecond: the least that --time-scale allows */
+#define CEILING_FREE 1e-6
+
+extern const struct engine_ops engine_null;
+extern const struct prep_ops prep_none;
+
+static int train(struct train *t, const struct pipeline_config *c,
+		 struct err *err)
+{
+	const struct intake_config from = { .pipeline = *c };
+	struct delivery d;
+	struct gpu_step s;
+	int r = intake_new(&from, &t->intake, err);
+
+	if (r < 0)
+		return r;
+	train_begin(t, 0, NULL,
+		    (uint64_t)CEILING_STEPS * t->batch * t->gpus->n);
+	while ((r = train_next(t, TICK_NEVER, &d, err)) == 0 &&
+	       (r = train_step(t, &d, &s, err)) == 0)
+		;
+	r = train_end(t, r);
+	intake_free(t->intake);
+	return r;
+}
+
+static int run(const struct device_job *job, const struct pipeline_config *c,
+	       struct account *a, struct err *err)
+{
+	_cleanup_free_ struct train *t = calloc(1, sizeof(*t));
+	struct device *d = device_local_new();
+	struct observed seen = { .account = a };
+	uint64_t load;
+	int r = t && d ? device_start(d, job, &load, err)
+		       : err_set(err, -ENOMEM, "out of memory");
+
+	if (r == 0) {
+		t->tick = job->tick;
+		t->device = d;
+		t->gpus = job->gpus;
+		t->batch = job->batch;
+		t->pinned = job->pinned;
+		observers_add(&t->observers, &observe_account, &seen);
+		r = train(t, c, err);
+	}
+	device_close(d);
+	return r;
+}
+
+/* The steps at a time scale. */
+static int measure(struct device_job *job, struct pipeline_config *c,
+		   double scale, struct account *ret, struct err *err)
+{
+	int r;
+
+	job->tick = c->tick = tick_new(scale, TICK_DEFAULT_SPIN_NS);
+	if (!job->tick)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = run(job, c, ret, err);
+	tick_free(job->tick);
+	return r;
+}
+
+/*
+ * Runs the same job on local GPUs with the engine `null`, in batches of `batch`
+ * samples of `sample_bytes`, for a few steps. The time scale makes them last
+ * about half a wall second, but is never slower than `time_scale`. Then the
+ * same steps once more as fast as the rig can: the wall time of its own work.
+ */
+static int ceiling_measure(const struct device_job *like, uint32_t batch,
+			   uint64_t sample_bytes, double time_scale,
+			   struct ceiling *ret, struct err *err)
+{
+	_cleanup_free_ struct account *a = malloc(sizeof(*a));
+	struct device_job job = *like;
+	double ns = (double)device_local_ns(&job, job.batch * sample_bytes) *
+		    CEILING_STEPS;
+	struct pipeline_config c = { .engine = &engine_null,
+				     .prep = &prep_none,
+				     .batch = batch,
+				     .sample_bytes = sample_bytes };
+	int r;
+
+	if (!a)
+		return err_set(err, -ENOMEM, "out of memory");
+	job.load = false;
+	ret->time_scale = MIN(time_scale, (double)CEILING_WALL_NS / ns);
+	r = measure(&job, &c, ret->time_scale, a, err);
+	if (r < 0)
+		return r;
+	ret->samples_per_s = account_samples_per_s(a);
+	ret->au = account_au(a);
+	ret->steps = a->steps;
+	r = measure(&job, &c, CEILING_FREE, a, err);
+	ret->samples_per_wall_s = account_samples_per_s(a) / CEILING_FREE;
+	return r;
+}
+
+/*
+ * --- offloading -----------------------------------------------------------
+ *
+ * --offload of a training run.
+ */
+
+__attribute__((format(printf, 1, 2))) static char *text(const char *fmt, ...)
+{
+	char *ret;
+	va_list ap;
+	int r;
+
+	va_start(ap, fmt);
+	r = vasprintf(&ret, fmt, ap);
+	va_end(ap);
+	return r < 0 ? NULL : ret;
+}
+
+/* What the rates of the run depend on. The workers of a service are known by
+ * their dispatcher. */
+static int name_profile(struct session *s, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	const struct train_choice *c = &s->choice;
+	const struct pipeline_config *p = &s->config;
+	_cleanup_free_ char *prep =
+		plugin_choice_text(&c->prep->plugin, c->prep_choice.options);
+	_cleanup_free_ char *loader =
+		plugin_choice_text(&c->engine->plugin, c->local_choice.options);
+
+	if (!prep || !loader)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->offload_key[0] =
+		text("%s %s %s %" PRIu64 ", %s, %u workers, %u cores, %zu "
+		     "samples of %" PRIu64 " bytes in %s",
+		     prep, o->prep_profile ? o->prep_profile : "",
+		     o->prep_output, o->image_size, loader, p->workers,
+		     p->cores, s->data.n, s->data.bytes, s->data.root);
+	s->offload_key[1] = text("%s, batch %u, %" PRIu64 " x %s",
+				 s->model->name, p->batch, o->gpus,
+				 s->gpu.name);
+	s->offload_key[2] = text("%s, %g bytes/s, %s", o->dispatcher,
+				 s->way[0].service.nic_bytes_per_s,
+				 o->last_step);
+	return s->offload_key[0] && s->offload_key[1] && s->offload_key[2]
+		       ? 0
+		       : err_set(err, -ENOMEM, "out of memory");
+}
+
+/* In session_start, after the ceiling; `n`: samples of the first epoch.
+ * -EINVAL: they are too few to measure; -ENOMEM. */
+static int session_open_offload(struct session *s, uint64_t n, struct err *err)
+{
+	const struct train_options *o = &s->options;
+	uint64_t batch = s->config.batch, batches = (n + batch - 1) / batch;
+	struct offload_config c = {
+		.tick = s->tick,
+		.part = s->choice.part,
+		.gpu = s->report.ceiling.samples_per_s,
+		.per_step = s->choice.parallel == GPUS_DP ? 1 : o->gpus,
+		.virtual = s->choice.prep->cost,
+		.cache = o->offload_cache,
+		.n_ways = s->n_ways,
+	};
+	int r = 0;
+
+	c.way[0] = FASTFLOW_BATCH;
+	for (uint32_t i = 0; i < s->n_ways; i++)
+		c.way[i] = s->way[i].split;
+	if (o->offload_cache)
+		r = name_profile(s, err);
+	c.key = (struct fastflow_key){ .pipeline = s->offload_key[0],
+				       .model = s->offload_key[1],
+				       .remote = s->offload_key[2] };
+	if (r < 0)
+		return r;
+	offload_init(&s->offload, &c);
+	if (batches >= offload_needs(&s->offload))
+		return 0;
+	return err_set(err, -EINVAL,
+		       "--offload auto measures on %s%d steps, and the first "
+		       "epoch has %" PRIu64 ": give a RATIO, none or all",
+		       s->offload.part < 0 ? "2 x " : "", FASTFLOW_STEPS,
+		       batches / c.per_step);
+}
+
+static void session_close_offload(struct session *s)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(s->offload_key); i++)
+		free(s->offload_key[i]);
+	for (uint32_t i = 0; i < s->n_ways; i++)
+		free(s->way[i].job);
+}
+
+/* As many as prepare batches here; no more than batches that can come at
+ * once. */
+static uint32_t last_threads(const struct session *s)
+{
+	const struct remote_ops *ops = s->choice.remote->remote;
+	uint64_t most = ops->n_buffers(s->choice.loader_choice.options);
+
+	return (uint32_t)MIN(MAX(s->options.workers, 1), most);
+}
+
+/* As intake_new. */
+static int session_open_intake(struct session *s,
+			       const struct pipeline_config *c,
+			       struct intake **ret, struct err *err)
+{
+	const struct session_way *w = &s->way[s->offload.way];
+	const struct intake_config i = {
+		.sift = s->choice.bad.sift,
+		.pipeline = *c,
+		.remote = s->choice.remote,
+		.remote_options = s->choice.loader_choice.options,
+		.service = &w->service,
+		.last_threads = w->split == FASTFLOW_LAST ? last_threads(s) : 0,
+		.part = offload_part(&s->offload),
+		.alone = offload_alone(&s->offload),
+	};
+
+	return intake_new(&i, ret, err);
+}
+
+/* A batch was taken for the next step. */
+static void session_offload_taken(struct session *s, const struct delivery *d)
+{
+	struct err err = { 0 };
+
+	if (offload_taken(&s->offload, s->intake, d, &s->account->work, &err) <
+	    0)
+		session_tell(s, LOG_LEVEL_WARN, "--offload-cache: %s",
+			     err.text);
+}
 
 void session_init(struct session *s)
 {

@@ -55,8 +55,8 @@ int session_step(struct session *s, struct delivery *d, struct gpu_step *ret,
 		 struct err *err);
 /* As train_release: the batch makes no step. */
 int session_release(struct session *s, struct delivery *d, struct err *err);
-/* As pipeline_lend; only if session_can_lend (session_pin.h), and not more than
- * one when session_next is called. */
+/* As pipeline_lend; only if session_can_lend, and not more than one when
+ * session_next is called. */
 int session_lend(struct session *s, struct delivery *d, struct loan **ret);
 /* As pipeline_loans. */
 uint32_t session_loans(const struct session *s);

@@ -5,6 +5,10 @@
 
 #include "loader/train/session_state.h"
 
+/* After session_open: are the batches' bytes their own, and is there memory for
+ * the next batch while one is on loan? -ENOMEM. */
+int session_can_lend(const struct session *s, bool *ret, struct err *err);
+
 /* Notice for the user (s->tell). */
 __attribute__((format(printf, 3, 4))) void
 session_tell(struct session *s, enum log_level level, const char *fmt, ...);

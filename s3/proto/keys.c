@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "net/key_file.h"
+#include "net/seal.h"
 
 /* arbitrary: some hundred pairs */
 enum { MOST_FILE = 64 * 1024 };

@@ -27,7 +27,7 @@ struct keys {
 int keys_parse(char *text, size_t n, const char *name, struct keys *ret,
 	       struct err *err);
 /* A file that only this user, or root, may access: errors as of key_file_read
- * (net/key_file.h). */
+ * (net/seal.h). */
 int keys_read(const char *path, struct keys *ret, struct err *err);
 /* AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; none: *ret is empty. -ENOMEM. */
 int keys_of_environment(struct keys *ret);

@@ -6,7 +6,6 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "sched/live/argv.h"
-#include "sched/live/down.h"
 #include "sched/live/ends.h"
 #include "sched/live/gpus.h"
 #include "sched/live/group.h"

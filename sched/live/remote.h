@@ -13,6 +13,12 @@
 
 #include "sched/live/run.h"
 
+/* Have the gpemu-fs of a job (--mount) carry out commands, a line each, up to
+ * one that fails. If it cannot be told, a warning says that the job's `what`
+ * could not be changed: that is no reason to end all. -errno. */
+int mount_tell(struct live *l, uint32_t job, const char *what,
+	       const char *commands);
+
 /* Share cache and bandwidth out anew, tell the mounts, and set the rates of all
  * jobs by what they have now. -ENOMEM. */
 int remote_share(struct live *l);

@@ -70,7 +70,7 @@ struct live {
 	size_t n_active;
 	struct cluster cluster;	 /* as the policy sees it */
 	struct cluster held;	 /* what processes have */
-	struct live_down *downs; /* of each node (down.h) */
+	struct live_down *downs; /* of each node (gpus.h) */
 	struct contention contention;
 	struct schedule schedule;
 	struct plan plan;

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "net/redial.h"
 #include "service/client/links.h"
 #include "service/proto/outbox.h"
 

@@ -7,7 +7,36 @@
 #ifndef GPEMU_SERVICE_CLIENT_LINKS_H
 #define GPEMU_SERVICE_CLIENT_LINKS_H
 
-#include "service/client/link.h"
+#include "net/loop.h"
+#include "service/client/shelf.h"
+#include "service/proto/access.h"
+
+struct link_worker;
+
+struct links {
+	struct loop *loop;
+	struct tick *tick;
+	const struct access *access;
+	struct shelf *shelf;
+	uint64_t job, trainer; /* numbers of the job, and of this process */
+	struct share share;
+	uint32_t consumer; /* of rounds */
+	/* private */
+	struct link_worker *first, *turn; /* whose turn it is; NULL: the first's
+					   */
+	uint64_t epoch, seen_turn;
+	uint64_t alone_since; /* no worker is there */
+	/* of rounds: their workers by turns, NULL: not known yet; and since
+	 * when a round is awaited */
+	uint64_t *slot;
+	uint32_t n_slots;
+	uint64_t awaited_since;
+	bool stuck;	      /* the worker of the next round is not there */
+	struct err unfit;     /* why the last one that cannot, cannot */
+	pthread_mutex_t lock; /* of all that links_json reads */
+	uint64_t n_added, n_gone, n_skipped;
+	struct ends ends;
+};
 
 void links_init(struct links *l);
 /* After the loop has stopped. */

@@ -2,15 +2,455 @@
 #include "service/dispatcher/dispatcher.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <utlist.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/util.h"
+#include "net/wire.h"
 #include "service/dispatcher/scaler.h"
-#include "service/dispatcher/trainers.h"
-#include "service/dispatcher/workers.h"
+#include "service/dispatcher/state.h"
+
+/*
+ * --- trainers -------------------------------------------------------------
+ *
+ * And their jobs.
+ */
+
+static void tell_tasks(struct dispatcher *d, struct guest *trainer)
+{
+	for (uint32_t i = 0; i < d->registry.n; i++) {
+		struct msg m;
+
+		if (!d->registry.worker[i].address)
+			continue;
+		m = state_task_msg(&d->registry.worker[i], true);
+		state_tell(trainer, &m);
+	}
+}
+
+/* Those that had failed before it came. */
+static void tell_failures(struct dispatcher *d, struct guest *trainer,
+			  const struct job *j)
+{
+	for (int i = 0; i < REGISTRY_MOST; i++) {
+		const struct job_worker *w = &j->worker[i];
+		struct msg m = { .type = PREPD_FAILED,
+				 .job = j->id,
+				 .id = w->id,
+				 .rest = w->why };
+
+		if (!w->why || !registry_find(&d->registry, w->id))
+			continue;
+		m.n_rest = strlen(w->why);
+		state_tell(trainer, &m);
+	}
+}
+
+static void refuse(struct guest *g, const char *why)
+{
+	log_warn("a trainer was refused: %s", why);
+	outbox_refuse(&g->out, g->conn, -EPROTO, why);
+}
+
+static int drop_job(struct dispatcher *d, uint64_t job)
+{
+	struct msg event = { .type = PREPD_DROP, .job = job };
+	int r = state_record(d, &event);
+
+	if (r == 0)
+		state_tell_all(d, PREPD_WORKER, &event);
+	return r;
+}
+
+/* Its connection before this one. A job that is not shared has one trainer. */
+static bool is_before(const struct guest *g, const struct guest *other,
+		      const struct job *j)
+{
+	return j->share.how == SHARE_NONE || g->trainer == other->trainer;
+}
+
+/* NULL, or why not. */
+static const char *join(struct guest *g, const struct job *j,
+			const struct msg *m)
+{
+	struct guest *other;
+
+	if (!book_job_equals(j, m))
+		return "its job has a trainer with other data, transforms, "
+		       "seed, batches or consumers";
+	if (j->share.how == SHARE_ROUNDS && g->consumer >= j->share.consumers)
+		return "its number is not one of its job's consumers";
+	DL_FOREACH (g->d->guests, other) {
+		if (other == g || !other->joined || other->id != g->id ||
+		    other->conn->why)
+			continue;
+		if (is_before(g, other, j))
+			conn_end(other->conn, -ECONNRESET);
+		else if (j->share.how == SHARE_ROUNDS &&
+			 other->consumer == g->consumer)
+			return "its job has another trainer of this number";
+	}
+	g->joined = true;
+	return NULL;
+}
+
+/* The first trainer of a job brings it. One that has it from a dispatcher that
+ * was there before goes on with what workers have of it. */
+static int begin_job(struct dispatcher *d, const struct msg *m)
+{
+	struct msg event = *m;
+	int r;
+
+	event.id = 0;
+	if (!m->c && getrandom(&event.id, sizeof(event.id), 0) < 0)
+		return -errno;
+	r = state_record_sync(d, &event);
+	if (r == 0)
+		state_tell_all(d, PREPD_WORKER, &event);
+	return r;
+}
+
+/* A trainer that is connected again, or shares a job, brings one that is
+ * there. */
+static int take_job(struct guest *g, const struct msg *m)
+{
+	struct dispatcher *d = g->d;
+	struct job *j = book_find(&d->book, g->id);
+	const char *why = NULL;
+	int r = 0;
+
+	if (m->job != g->id || !book_job_fits(m))
+		return -EPROTO;
+	/* its name is used again, by a trainer that it never had */
+	if (j && !m->c && !state_has_trainers(d, j->id)) {
+		r = drop_job(d, TAKE_PTR(j)->id);
+		if (r < 0)
+			return r;
+	}
+	if (!j) {
+		r = begin_job(d, m);
+		j = book_find(&d->book, g->id);
+	}
+	if (r < 0 && r != -ENOSPC)
+		return r;
+	why = r == -ENOSPC ? "the dispatcher has too many jobs" : join(g, j, m);
+	if (why) {
+		refuse(g, why);
+		return 0;
+	}
+	tell_tasks(d, g);
+	tell_failures(d, g, j);
+	return 0;
+}
+
+/* The workers of SPLIT_STATIC are those that are there now. */
+static int begin_epoch(struct guest *g, struct job *j, const struct msg *m)
+{
+	struct dispatcher *d = g->d;
+	unsigned char slots[REGISTRY_MOST * 8], *at = slots;
+	struct msg event = { .type = PREPD_EPOCH,
+			     .job = j->id,
+			     .epoch = m->epoch,
+			     .a = m->a,
+			     .rest = slots };
+	bool fixed = j->mode == SPLIT_STATIC || j->share.how == SHARE_ROUNDS;
+	int r;
+
+	for (uint32_t i = 0; fixed && i < d->registry.n; i++)
+		if (d->registry.worker[i].address &&
+		    !d->registry.worker[i].leaving)
+			at = wire_put(at, d->registry.worker[i].id, 8);
+	event.n_rest = (size_t)(at - slots);
+	if (fixed && !event.n_rest) {
+		refuse(g, "static splits and rounds need workers before the "
+			  "first epoch begins");
+		return 0;
+	}
+	r = state_record_sync(d, &event);
+	if (r < 0)
+		return r;
+	d->counts.epochs++;
+	event = state_epoch_msg(j);
+	state_tell_all(d, PREPD_WORKER, &event);
+	return 0;
+}
+
+/* Whose turn it is in rounds. */
+static void tell_turns(struct guest *g, const struct job *j)
+{
+	unsigned char slots[REGISTRY_MOST * 8], *at = slots;
+	struct msg m = state_epoch_msg(j);
+
+	for (uint32_t i = 0; i < j->splits.n_slots; i++)
+		at = wire_put(at, j->splits.slot[i], 8);
+	m.rest = slots;
+	m.n_rest = (size_t)(at - slots);
+	state_tell(g, &m);
+}
+
+static int take_epoch(struct guest *g, const struct msg *m)
+{
+	struct job *j = book_find(&g->d->book, g->id);
+	int r = 0;
+
+	if (!j || !g->joined || m->n_rest)
+		return -EPROTO;
+	/* what is shared has no end: each trainer has epochs of its own */
+	if (!j->begun || (j->share.how == SHARE_NONE && j->epoch != m->epoch))
+		r = begin_epoch(g, j, m);
+	else if (j->share.how == SHARE_NONE && j->splits.samples != m->a)
+		r = -EPROTO;
+	else
+		state_tell_lost(g->d, j, 0);
+	if (r == 0 && j->begun && j->share.how == SHARE_ROUNDS)
+		tell_turns(g, j);
+	return r;
+}
+
+static int take_done(struct guest *g, const struct msg *m)
+{
+	struct dispatcher *d = g->d;
+	const struct job *j = book_epoch(&d->book, m->job, m->epoch);
+	int r;
+
+	if (!j || j->id != g->id || m->split >= j->splits.n)
+		return -EPROTO;
+	if (j->splits.state[m->split] == SPLIT_DONE)
+		return 0;
+	r = state_record(d, m);
+	d->counts.done += r == 0;
+	return r;
+}
+
+/* The last one takes the job with it. */
+static int leave(struct guest *g)
+{
+	if (!g->joined)
+		return 0;
+	g->joined = false;
+	return state_has_trainers(g->d, g->id) ? 0 : drop_job(g->d, g->id);
+}
+
+static int trainers_message(struct guest *g, const struct msg *m)
+{
+	switch (m->type) {
+	case PREPD_BEAT:
+		if (m->b)
+			scaler_target(g, m->b);
+		state_tell(g, m);
+		return 0;
+	case PREPD_JOB: return take_job(g, m);
+	case PREPD_EPOCH: return take_epoch(g, m);
+	case PREPD_DONE: return take_done(g, m);
+	case PREPD_DROP: return leave(g);
+	default: return -EPROTO;
+	}
+}
+
+/* Drop the jobs whose trainers did not come back; returns when the next is
+ * due. */
+static uint64_t trainers_expire(struct dispatcher *d, uint64_t now)
+{
+	uint64_t due = TICK_NEVER;
+
+	for (uint32_t i = d->book.n; i > 0; i--) {
+		const struct job *j = d->book.job[i - 1];
+		uint64_t until = j->gone_at + d->c.job_timeout_ns;
+
+		if (state_has_trainers(d, j->id))
+			continue;
+		if (now >= until) {
+			log_warn("job %016" PRIx64
+				 ": dropped: its trainer is not connected",
+				 j->id);
+			drop_job(d, j->id);
+		} else {
+			due = MIN(due, until);
+		}
+	}
+	return due;
+}
+
+/* --- workers ------------------------------------------------------------- */
+
+/* Splits of one request. arbitrary: more than the windows of a worker */
+enum { MOST_WANTED = 256 };
+/* Bytes of a reason. arbitrary: as long as one is; of all workers they are a
+ * tenth of OUTBOX_MOST */
+enum { MOST_WHY = 1024 };
+
+static void tell_gone(struct dispatcher *d, const struct registered *w)
+{
+	struct msg m = state_task_msg(w, false);
+
+	state_tell_all(d, PREPD_TRAINER, &m);
+}
+
+/* It is gone. -EIO. */
+static int workers_remove(struct dispatcher *d, uint64_t id)
+{
+	const struct registered *w = registry_find(&d->registry, id);
+	struct guest *g = state_find(d, PREPD_WORKER, id);
+
+	d->counts.workers_lost++;
+	if (w && w->address)
+		log_warn("worker %s is lost", w->address);
+	if (w)
+		tell_gone(d, w);
+	registry_remove(&d->registry, id);
+	state_forget_worker(d, id);
+	if (g)
+		conn_end(g->conn, -ETIMEDOUT);
+	return state_lose(d, 0, id);
+}
+
+static bool has_splits(const struct dispatcher *d, uint64_t worker)
+{
+	for (uint32_t i = 0; i < d->book.n; i++)
+		if (splits_has(&d->book.job[i]->splits, worker))
+			return true;
+	return false;
+}
+
+/* Workers that leave, and have nothing to finish, may end. */
+static void workers_let_go(struct dispatcher *d, uint64_t now)
+{
+	const struct msg leave = { .type = PREPD_LEAVE };
+
+	for (uint32_t i = d->registry.n; i > 0; i--) {
+		const struct registered *w = &d->registry.worker[i - 1];
+		struct guest *g = state_find(d, PREPD_WORKER, w->id);
+
+		if (!w->leaving || !g || has_splits(d, w->id))
+			continue;
+		log_info("worker %s has left", w->address);
+		tell_gone(d, w);
+		state_tell(g, &leave);
+		conn_await(g->conn, true, now); /* its end */
+		g->left = true;
+		g->role = 0;
+		d->counts.workers_left++;
+		registry_remove(&d->registry, w->id);
+	}
+}
+
+/* A HELLO, answered by `welcome` first. -ENOSPC: too many workers, and no
+ * answer; others end the connection. */
+static int workers_add(struct guest *g, const struct msg *m,
+		       const struct msg *welcome, uint64_t now)
+{
+	struct dispatcher *d = g->d;
+	struct guest *same = state_find(d, PREPD_WORKER, m->id);
+	_cleanup_free_ char *address = msg_text(m);
+	struct msg task;
+	uint64_t old;
+	int r;
+
+	if (!address || !m->id || addr_check(address, NULL) < 0)
+		return address ? -EPROTO : -ENOMEM;
+	if (same)
+		conn_end(same->conn, -ECONNRESET);
+	r = registry_add(&d->registry, m->id, address, now, &old);
+	if (r == 0 && old)
+		r = workers_remove(d, old);
+	if (r < 0)
+		return r;
+	g->role = PREPD_WORKER;
+	g->id = m->id;
+	log_info("worker %s", address);
+	state_tell(g, welcome);
+	for (uint32_t i = 0; i < d->book.n; i++)
+		state_tell_job(g, d->book.job[i]);
+	task = state_task_msg(registry_find(&d->registry, m->id), true);
+	state_tell_all(d, PREPD_TRAINER, &task);
+	return 0;
+}
+
+/* One that leaves finishes its static share alone. */
+static int give_splits(struct guest *g, const struct msg *m, bool leaving)
+{
+	struct dispatcher *d = g->d;
+	struct job *j = book_epoch(&d->book, m->job, m->epoch);
+	struct msg given[MOST_WANTED];
+	uint32_t n = 0, want = MIN(m->count, MOST_WANTED);
+	int r = 0;
+
+	if (!j) /* the epoch is over; the worker has yet to hear it */
+		return 0;
+	while (r == 0 && n < want) {
+		struct msg *e = &given[n];
+
+		*e = (struct msg){ .type = PREPD_SPLIT,
+				   .job = j->id,
+				   .epoch = j->epoch,
+				   .id = g->id };
+		r = leaving && j->mode == SPLIT_DYNAMIC
+			    ? -ENODATA
+			    : splits_next(&j->splits, g->id, &e->split);
+		if (r == 0)
+			r = state_record(d, e);
+		n += r == 0;
+	}
+	if (r < 0 && r != -ENODATA)
+		return r;
+	if (n && state_check(d, journal_sync(&d->journal)) < 0)
+		return -EIO;
+	d->counts.assigned += n;
+	for (uint32_t i = 0; i < n; i++)
+		state_tell(g, &given[i]);
+	if (r == -ENODATA) {
+		struct msg none = { .type = PREPD_NONE,
+				    .job = j->id,
+				    .epoch = j->epoch };
+
+		state_tell(g, &none);
+	}
+	return 0;
+}
+
+/* For the trainers that are there, and those that join later. */
+static int take_failure(struct guest *g, const struct msg *m)
+{
+	struct dispatcher *d = g->d;
+	struct job *j = book_find(&d->book, m->job);
+	struct job_worker *w = j ? state_job_worker(d, j, g->id) : NULL;
+	struct msg why = *m;
+
+	why.id = g->id;
+	why.n_rest = MIN(m->n_rest, MOST_WHY);
+	if (!w)
+		return 0;
+	free(w->why);
+	w->why = msg_text(&why);
+	state_tell_trainers(d, m->job, &why);
+	return state_lose(d, m->job, g->id);
+}
+
+static int workers_message(struct guest *g, const struct msg *m, uint64_t now)
+{
+	struct registered *w = registry_find(&g->d->registry, g->id);
+
+	if (!w)
+		return -EPROTO;
+	registry_beat(&g->d->registry, g->id, now);
+	switch (m->type) {
+	case PREPD_BEAT:
+		w->n_batches = m->a;
+		if (m->b)
+			scaler_cost(g->d, m->job, g->id, m->b);
+		state_tell(g, m);
+		return 0;
+	case PREPD_WANT: return give_splits(g, m, w->leaving);
+	case PREPD_LEAVE: w->leaving = true; return 0;
+	case PREPD_FAILED: return take_failure(g, m);
+	default: return -EPROTO;
+	}
+}
 
 /* --- connections ---------------------------------------------------------- */
 

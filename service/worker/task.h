@@ -12,7 +12,7 @@
  * one that was sent over a connection that broke is sent again.
  *
  * The trainers of a job that is shared read the same batches, each at its own
- * pace, from a sliding window beside that (service/worker/shared.h): the stages
+ * pace, from a sliding window beside that (service/decide/sweep.h): the stages
  * make the next batch when the first trainer wants it. With coordinated reads
  * each has batches of its own, in rounds of the same length
  * (service/worker/consumers.h, buckets.h).
@@ -24,12 +24,24 @@
 
 #include <stdbool.h>
 
+#include "loader/pipeline/pipeline.h"
+#include "net/parcel.h"
 #include "service/core/splits.h"
+#include "service/decide/sweep.h"
 #include "service/proto/msg.h"
-#include "service/worker/shared.h"
 #include "service/worker/stages.h"
 
 struct task;
+
+/* A batch that is ready. */
+struct task_batch {
+	struct delivery d;
+	uint32_t split;	       /* 0 with SPLIT_OFF */
+	uint64_t position;     /* in the order of the epoch, in batches; of a
+				* shared job as its trainers count */
+	uint64_t starved_ns;   /* the task waited for a split before it */
+	struct parcel *parcel; /* of a shared job: its samples; else NULL */
+};
 
 /* Of all tasks, also those that have ended; atomic. */
 struct task_totals {

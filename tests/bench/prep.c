@@ -17,11 +17,10 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "loader/prep/crop.h"
 #include "loader/data/data_scan.h"
 #include "loader/prep/planes.h"
 #include "loader/prep/prep.h"
-#include "loader/prep/resample.h"
+#include "tests/unit/resample.h"
 
 enum { MOST = 512, SIDE = 224 };
 

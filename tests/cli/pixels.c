@@ -14,7 +14,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
-#include "loader/prep/crop.h"
+#include "loader/prep/resample.h"
 #include "loader/prep/planes.h"
 #include "loader/prep/prep.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "loader/dataset/direct.h"
+#include "loader/dataset/reading.h"
 #include "loader/order/order.h"
 #include "tests/contract/list_files.h"
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "loader/prep/crop.h"
+#include "loader/prep/resample.h"
 #include "loader/prep/planes.h"
 #include "loader/prep/prep.h"
 

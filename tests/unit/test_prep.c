@@ -8,7 +8,7 @@
 #include <turbojpeg.h>
 
 #include "common/util.h"
-#include "loader/prep/crop.h"
+#include "loader/prep/resample.h"
 #include "loader/prep/planes.h"
 #include "loader/prep/prep.h"
 #include "loader/prep/unusable.h"

@@ -9,8 +9,7 @@
 
 #include "common/util.h"
 #include "loader/pipeline/buffer.h"
-#include "loader/dataset/direct.h"
-#include "loader/dataset/extents.h"
+#include "loader/dataset/reading.h"
 
 enum { BYTES = 1 << 20 };
 

@@ -7,7 +7,7 @@
 
 #include "common/rng.h"
 #include "common/util.h"
-#include "loader/prep/resample.h"
+#include "tests/unit/resample.h"
 
 enum { W = 200, H = 150, OUT = 64 };
 
