@@ -131,7 +131,7 @@ int upper_open(struct upper *u, uint64_t ino, int flags,
 					    .gid = (gid_t)-1,
 					    .times = { { 0, UTIME_OMIT },
 						       { 0, UTIME_OMIT } } };
-	bool cleared;
+	bool cleared = false;
 	int fd = open_regular(u, ino, flags & OPEN_FLAGS, &cleared), r;
 
 	if (fd < 0)
