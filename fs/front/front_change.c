@@ -14,8 +14,6 @@
 
 static void change_free(struct change *c)
 {
-	if (c->reserved)
-		upper_write(c->file, NULL, 0, 0);
 	free(c->path);
 	free(c->name);
 	free(c->other);
@@ -46,9 +44,18 @@ struct change *change_new(fuse_req_t req, fuse_ino_t ino, const char *name)
 	return NULL;
 }
 
+static void reply_error(struct change *c, int error)
+{
+	/* before the answer: after it the client may close the file */
+	if (c->reserved)
+		upper_write(c->file, NULL, 0, 0);
+	c->reserved = false;
+	fuse_reply_err(c->req, error);
+}
+
 void change_fail(struct change *c, int error)
 {
-	fuse_reply_err(c->req, error);
+	reply_error(c, error);
 	change_free(c);
 }
 
@@ -92,7 +99,7 @@ static void done(struct fetch *fetch, bool stopping)
 	}
 	if (error) {
 		give_back(c);
-		fuse_reply_err(c->req, -error);
+		reply_error(c, -error);
 	} else {
 		c->answer(c);
 	}

@@ -59,7 +59,9 @@ static int drop_set_id(int fd)
 		drop |= S_ISGID;
 	if (!(st.st_mode & drop))
 		return 0;
-	return fchmod(fd, st.st_mode & 07777 & ~drop) < 0 ? -errno : 1;
+	if (fchmod(fd, st.st_mode & 07777 & ~drop) < 0 && errno != EPERM)
+		return -errno;
+	return 1; /* of another user's the kernel does it at the write */
 }
 
 int upper_drop_set_id(const struct upper_file *f)

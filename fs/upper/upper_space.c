@@ -120,11 +120,21 @@ static uint64_t left(const struct upper_space *s)
 	return s->used < s->capacity ? s->capacity - s->used : 0;
 }
 
+/* Under the lock. A file that could not be looked at at the start was not
+ * counted. */
+static void less(struct upper_space *s, uint64_t blocks)
+{
+	s->used -= MIN(s->used, blocks);
+}
+
 /* Under the lock. */
 static void set_blocks(struct upper_space *s, struct upper_taken *t,
 		       uint64_t blocks)
 {
-	s->used += blocks - t->blocks; /* modulo 2^64: may be fewer */
+	if (blocks >= t->blocks)
+		s->used += blocks - t->blocks;
+	else
+		less(s, t->blocks - blocks);
 	t->blocks = blocks;
 }
 
@@ -307,7 +317,7 @@ void upper_space_gone(struct upper_space *s, int fd, bool open)
 	if (l && l->names)
 		l->names--;
 	if (!open && !has_name(s, &st))
-		s->used -= upper_space_blocks(s, (uint64_t)st.st_size);
+		less(s, upper_space_blocks(s, (uint64_t)st.st_size));
 	if (l && (l->names == 1 || !st.st_nlink))
 		linked_drop(s, l);
 }

@@ -629,6 +629,21 @@ print(sum(-(-os.path.getsize(os.path.join(d, f)) // 4096)
 	[ "$(blocks f)" = $((free + 4)) ]
 }
 
+@test "capacity: a write that an injected error ends gives its room back" {
+	serve --capacity 1M --fault op=write,errno=EIO
+	before=$(blocks f)
+	for i in {1..40}; do fails_with 'Input/output' "head -c 100K /dev/zero >f$i"; done
+	[ "$(blocks f)" = "$before" ]
+}
+
+@test "capacity: what others put into DIR, and is removed here, makes no debt" {
+	serve --capacity 1M
+	head -c 3M /dev/zero >"$dir/new"
+	rm "$mp/new"
+	[ "$(blocks f)" -le "$(blocks b)" ] && [ "$(blocks f)" -gt 0 ]
+	echo x >"$mp/small"
+}
+
 @test "capacity: fsync after ENOSPC loses nothing, over a kill -9 of gpemu-fs" {
 	for direct in "" --direct; do
 		rm -f "$dir"/*
