@@ -410,10 +410,7 @@ void bucket_free(struct bucket *b)
 	if (!b)
 		return;
 	if (b->started) {
-		pthread_mutex_lock(&b->lock);
-		b->stopping = true;
-		pthread_mutex_unlock(&b->lock);
-		curl_multi_wakeup(b->multi);
+		bucket_cancel(b);
 		pthread_join(b->thread, NULL);
 	}
 	for (unsigned i = 0; i < b->n_transfers; i++)
@@ -439,6 +436,14 @@ void bucket_cancel_on(struct bucket *b, int fd)
 {
 	LOCK_SCOPE(&b->lock);
 	b->cancel_fd = fd;
+}
+
+void bucket_cancel(struct bucket *b)
+{
+	pthread_mutex_lock(&b->lock);
+	b->stopping = true;
+	pthread_mutex_unlock(&b->lock);
+	curl_multi_wakeup(b->multi);
 }
 
 const char *bucket_base(const struct bucket *b)

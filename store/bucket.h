@@ -37,6 +37,8 @@ void bucket_tries(struct bucket *b, unsigned most);
 /* Cancel all requests, also later ones, as soon as `fd` is readable; before the
  * first one. It stays the caller's, and is not read. */
 void bucket_cancel_on(struct bucket *b, int fd);
+/* The same, at once; from any thread. */
+void bucket_cancel(struct bucket *b);
 /* The URL of the bucket, with the store's address. */
 const char *bucket_base(const struct bucket *b);
 

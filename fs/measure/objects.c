@@ -163,7 +163,8 @@ static void count_failure(struct gets *g, const struct bucket_read *r,
 		explain(g, r, error);
 }
 
-static void send_next(struct slot *s)
+/* The next one, under the lock. */
+static void choose_next(struct slot *s)
 {
 	struct gets *g = s->gets;
 	const struct bucket_object *o =
@@ -174,7 +175,6 @@ static void send_next(struct slot *s)
 	s->read.offset = rng_below(&g->rng, o->bytes - bytes + 1);
 	s->read.n = bytes;
 	g->sent++;
-	bucket_start(g->objects->bucket, &s->read);
 }
 
 static void got(struct bucket_read *r, int error)
@@ -195,18 +195,24 @@ static void got(struct bucket_read *r, int error)
 		g->full_ns = now;
 	if (g->done + g->point->depth == g->point->want)
 		g->last_ns = now;
-	if (!g->error && g->sent < g->point->want && !g->stopping)
-		send_next(s);
-	else if (--g->in_flight == 0)
+	if (!g->error && g->sent < g->point->want && !g->stopping) {
+		choose_next(s);
+		bucket_start(g->objects->bucket, &s->read);
+	} else if (--g->in_flight == 0) {
 		eventfd_write(g->finished, 1);
+	}
 }
 
 static void start_all(struct gets *g, uint64_t depth)
 {
-	LOCK_SCOPE(&g->lock);
-	g->in_flight = depth;
-	for (uint64_t i = 0; i < depth; i++)
-		send_next(&g->slots[i]);
+	g->in_flight = depth; /* none is yet */
+	for (uint64_t i = 0; i < depth; i++) {
+		pthread_mutex_lock(&g->lock);
+		choose_next(&g->slots[i]);
+		pthread_mutex_unlock(&g->lock);
+		/* a bucket that was cancelled calls got() from here */
+		bucket_start(g->objects->bucket, &g->slots[i].read);
+	}
 }
 
 static int wait_for(struct gets *g, struct stop *stop)
@@ -220,8 +226,11 @@ static int wait_for(struct gets *g, struct stop *stop)
 		if (r < 0 || !stop_came(stop))
 			continue;
 		r = -EINTR;
-		LOCK_SCOPE(&g->lock);
+		pthread_mutex_lock(&g->lock);
 		g->stopping = true;
+		pthread_mutex_unlock(&g->lock);
+		/* whose thread may have missed the signal that was read here */
+		bucket_cancel(g->objects->bucket);
 	}
 	/* until got() of the last one has let go of it */
 	LOCK_SCOPE(&g->lock);
