@@ -206,7 +206,7 @@ enum MHD_Result exchange_work(struct exchange *x, int (*work)(void *x),
 			      exchange_step *step)
 {
 	if (x->wait)
-		wait_work(x->wait, work, x);
+		wait_work(x->wait, work, x, false);
 	return exchange_wait(x, step);
 }
 
@@ -214,7 +214,10 @@ enum MHD_Result exchange_change(struct exchange *x, enum storage_op op,
 				int (*work)(void *x), exchange_step *step)
 {
 	exchange_charge(x, op, 0, work);
-	return work ? exchange_work(x, work, step) : exchange_wait(x, step);
+	/* a copy, or a join of parts */
+	if (work && x->wait)
+		wait_work(x->wait, work, x, op != STORAGE_REMOVE);
+	return exchange_wait(x, step);
 }
 
 /* --- headers ------------------------------------------------------------ */

@@ -97,9 +97,10 @@ static void begin(struct wait *w)
 		writers_add(w->what.writers, &w->job);
 }
 
-void wait_work(struct wait *w, int (*work)(void *ctx), void *ctx)
+void wait_work(struct wait *w, int (*work)(void *ctx), void *ctx, bool is_long)
 {
 	pthread_mutex_lock(&w->lock);
+	w->job.is_long = is_long;
 	w->work = work;
 	w->ctx = ctx;
 	w->ready = true;

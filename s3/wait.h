@@ -33,8 +33,9 @@ struct wait_for {
 
 /* It begins. NULL: no memory. */
 struct wait *wait_new(const struct wait_for *f);
-/* The real operation, 0 or -errno; once. `ctx` must live until the end. */
-void wait_work(struct wait *w, int (*work)(void *ctx), void *ctx);
+/* The real operation, 0 or -errno; once. `ctx` must live until the end;
+ * `is_long` as of a write_job. */
+void wait_work(struct wait *w, int (*work)(void *ctx), void *ctx, bool is_long);
 /* Has it ended, with *ret_error 0, of a fault or of the work? Else the
  * connection is suspended. On a thread of the connection. */
 bool wait_over(struct wait *w, int *ret_error);

@@ -7,37 +7,66 @@
 
 #include "common/thread.h"
 
+struct queue {
+	struct write_job *first, *last;
+};
+
 struct writers {
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t wake;
-	struct write_job *first, *last;
+	struct queue queues[2]; /* of short and of long jobs */
+	unsigned n_long;	/* that run */
 	pthread_t threads[WRITERS_MOST];
 	unsigned n_jobs; /* that wait */
 	unsigned n_threads, n_idle;
 	bool stopping;
 };
 
+static void append(struct queue *q, struct write_job *j)
+{
+	j->next = NULL;
+	if (q->first)
+		q->last->next = j;
+	else
+		q->first = j;
+	q->last = j;
+}
+
+/* The next job, which runs; NULL: there is none that may. Under the lock. */
+static struct write_job *take(struct writers *w)
+{
+	bool may_long = w->stopping || w->n_long < WRITERS_LONG;
+	struct queue *q = &w->queues[!w->queues[0].first && may_long];
+	struct write_job *j = q->first;
+
+	if (!j)
+		return NULL;
+	q->first = j->next;
+	w->n_jobs--;
+	w->n_long += j->is_long;
+	return j;
+}
+
 static void *writer(void *arg)
 {
 	struct writers *w = arg;
 	struct write_job *j;
-	bool stopping;
+	bool stopping, is_long;
 
 	pthread_mutex_lock(&w->lock);
 	for (;;) {
 		w->n_idle++;
-		while (!w->first && !w->stopping)
+		while (!(j = take(w)) && !w->stopping)
 			pthread_cond_wait(&w->wake, &w->lock);
 		w->n_idle--;
-		j = w->first;
 		if (!j)
 			break;
-		w->first = j->next;
-		w->n_jobs--;
 		stopping = w->stopping;
+		is_long = j->is_long; /* the job may be freed */
 		pthread_mutex_unlock(&w->lock);
 		j->run(j, stopping);
 		pthread_mutex_lock(&w->lock);
+		w->n_long -= is_long;
 	}
 	pthread_mutex_unlock(&w->lock);
 	return NULL;
@@ -73,18 +102,13 @@ int writers_new(struct writers **ret)
 
 void writers_add(struct writers *w, struct write_job *j)
 {
-	j->next = NULL;
 	pthread_mutex_lock(&w->lock);
 	if (w->stopping) {
 		pthread_mutex_unlock(&w->lock);
 		j->run(j, true);
 		return;
 	}
-	if (w->first)
-		w->last->next = j;
-	else
-		w->first = j;
-	w->last = j;
+	append(&w->queues[j->is_long], j);
 	w->n_jobs++;
 	/* if no further thread can be had, those that there are do it */
 	if (w->n_jobs > w->n_idle && w->n_threads < WRITERS_MOST)

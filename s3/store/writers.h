@@ -13,6 +13,9 @@
  * journal, so more are faster on a slow disk. Each has two files open at most
  * that are of no connection. */
 enum { WRITERS_MOST = 16, WRITERS_FILES = 2 * WRITERS_MOST };
+/* So many of them take long jobs; arbitrary: the others stay for short ones,
+ * which would wait for minutes behind copies of large objects. */
+enum { WRITERS_LONG = 12 };
 
 struct writers;
 
@@ -20,12 +23,13 @@ struct write_job {
 	/* On one of the threads; `stopping`: there is none any more, on the
 	 * caller's or one of them. It may free the job. */
 	void (*run)(struct write_job *j, bool stopping);
+	bool is_long;		/* it moves an object's bytes */
 	struct write_job *next; /* private */
 };
 
 /* -ENOMEM, -EAGAIN (no thread). */
 int writers_new(struct writers **ret);
-/* Any thread. First come, first served. */
+/* Any thread. First come, first served, among long ones and among others. */
 void writers_add(struct writers *w, struct write_job *j);
 /* What runs is completed, what waits ends with `stopping`, as what is added
  * later. NULL is allowed. */
