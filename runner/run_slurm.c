@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 
 #include "common/json.h"
-#include "common/system/folders.h"
+#include "common/system/mkdir_all.h"
 #include "common/util.h"
 
 enum {
@@ -129,7 +129,7 @@ static int write_files(const struct submission *s, struct err *err)
 	if (!folder)
 		return -ENOMEM;
 	if (!s->o->dry_run)
-		r = folders_make(folder, err);
+		r = mkdir_all(folder, err);
 	if (r == 0)
 		r = write_file(s, "options.yaml", write_options, err);
 	if (r == 0)

@@ -7,7 +7,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
-#include "common/system/folders.h"
+#include "common/system/mkdir_all.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/replace.h"
@@ -238,7 +238,7 @@ static int report(const struct suite *s, const struct suite_part *parts,
 		       : asprintf(&out, "results/%s", s->name)) < 0 ||
 	    asprintf(&summary, "%s/summary.json", out) < 0)
 		return -ENOMEM;
-	code = folders_make(out, err);
+	code = mkdir_all(out, err);
 	if (code == 0)
 		code = json_replace(j, summary, err);
 	if (code == 0 && o->common.json)

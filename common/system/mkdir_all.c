@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "common/system/folders.h"
+#include "common/system/mkdir_all.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,10 +7,10 @@
 
 #include "common/util.h"
 
-int folders_make(const char *path, struct err *err)
+int mkdir_all(const char *path, struct err *err)
 {
 	_cleanup_free_ char *copy = strdup(path);
-	char *slash = copy;
+	char *slash = copy && *copy ? copy : NULL;
 	struct stat st;
 
 	while (slash) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Folders that are made with those above them. */
-#ifndef GPEMU_COMMON_SYSTEM_FOLDERS_H
-#define GPEMU_COMMON_SYSTEM_FOLDERS_H
+#ifndef GPEMU_COMMON_SYSTEM_MKDIR_ALL_H
+#define GPEMU_COMMON_SYSTEM_MKDIR_ALL_H
 
 #include "common/err.h"
 
 /* mkdir -p: 0, the folder is there; -errno with a text. */
-int folders_make(const char *path, struct err *err);
+int mkdir_all(const char *path, struct err *err);
 
 #endif

@@ -15,7 +15,7 @@
 #include "common/program/cli.h"
 #include "common/json.h"
 #include "common/log.h"
-#include "common/system/folders.h"
+#include "common/system/mkdir_all.h"
 #include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -502,7 +502,7 @@ static int prepare(struct make *m, struct err *err)
 			"): choose another folder, or "
 			"--force to replace it",
 			m->dir);
-	r = folders_make(m->dir, err);
+	r = mkdir_all(m->dir, err);
 	if (r == 0 && state == DATA_OTHER)
 		r = data_fill_clear(m->dir, err);
 	/* the files of an earlier run already use part of the space */

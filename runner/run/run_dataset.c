@@ -9,7 +9,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
-#include "common/system/folders.h"
+#include "common/system/mkdir_all.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "runner/run/run_identity.h"
@@ -204,7 +204,7 @@ int dataset_init(struct runner *r, const char *data_dir, struct err *err)
 		data_dir = made;
 	}
 	if (code == 0)
-		code = folders_make(data_dir, err);
+		code = mkdir_all(data_dir, err);
 	if (code < 0)
 		return code;
 	r->data_dir = realpath(data_dir, NULL);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/json.h"
-#include "common/system/folders.h"
+#include "common/system/mkdir_all.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "runner/run/run_lock.h"
@@ -225,7 +225,7 @@ int runner_open(struct runner *r, struct err *err)
 
 		if (asprintf(&path, "%s/%s", out, folders[i]) < 0)
 			return -ENOMEM;
-		code = folders_make(path, err);
+		code = mkdir_all(path, err);
 	}
 	return code == 0 ? open_lock(r, err) : code;
 }
