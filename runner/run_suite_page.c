@@ -183,13 +183,13 @@ json_t *suite_json(const struct suite *s, const struct suite_part *parts)
 		part_text(p, text, sizeof(text));
 		json_array_append_new(
 			all,
-			json_pack("{s:s, s:o, s:s?, s:s, s:s, s:b, s:o?, s:o, "
+			json_pack("{s:s, s:o, s:s?, s:s, s:o, s:b, s:o?, s:o, "
 				  "s:f, s:O?, s:O?}",
 				  "workload", p->e.w.name, "file",
 				  json_bytes(p->path), "figure", p->e.w.figure,
-				  "question", p->e.w.question, "result", text,
-				  "failed", p->failed, "error",
-				  json_bytes(p->error), "folder",
+				  "question", p->e.w.question, "result",
+				  json_bytes(text), "failed", p->failed,
+				  "error", json_bytes(p->error), "folder",
 				  json_bytes(p->e.r.out), "seconds", p->seconds,
 				  "rows", p->rows, "summary", p->summary));
 	}
@@ -236,10 +236,10 @@ static json_t *part_json(const struct suite_part *p, const char *out)
 
 	part_text(p, text, sizeof(text));
 	score_mark(rows);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o?, s:o?}",
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s, s:o?, s:o?}",
 			 "verdict", verdict, "class", class, "figure",
 			 part_figure(p), "question", p->e.w.question, "result",
-			 text, "time",
+			 json_bytes(text), "time",
 			 units_human_duration(p->seconds * NS_PER_S, time),
 			 "link", link_to(p, out), "rows", rows);
 }

@@ -130,11 +130,12 @@ static json_t *document(const struct node *node, const struct options *o,
 		first += k->count;
 	}
 	/* paths are any bytes */
-	doc = json_pack("{s:o, s:o, s:s, s:I, s:o, s:o, s:o}", "path",
+	doc = json_pack("{s:o, s:o, s:o, s:I, s:o, s:o, s:o}", "path",
 			json_stringn_nocheck(path, strlen(path)), "folder",
 			json_stringn_nocheck(o->output, strlen(o->output)),
-			"nodes", nodes, "cpus", (json_int_t)o->cpus, "run",
-			quoted(o->run_dir), "bin", quoted(bin), "kinds", kinds);
+			"nodes", json_stringn_nocheck(nodes, strlen(nodes)),
+			"cpus", (json_int_t)o->cpus, "run", quoted(o->run_dir),
+			"bin", quoted(bin), "kinds", kinds);
 	if (doc)
 		add_lists(doc, node);
 	return doc;
@@ -212,7 +213,8 @@ static int make_folder(const char *path, struct err *err)
 
 static int write_all(const json_t *doc, const char *folder, struct err *err)
 {
-	int r = doc ? make_folder(folder, err) : -ENOMEM;
+	int r = doc ? make_folder(folder, err)
+		    : err_set(err, -ENOMEM, "out of memory");
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++)
 		r = write_one(doc, folder, &files[i], err);

@@ -23,7 +23,8 @@ int page_write(const char *folder, const char *file, const char *name,
 {
 	struct replace r;
 	FILE *f;
-	int code = doc ? replace_open(&r, folder, file, &f, err) : -ENOMEM;
+	int code = doc ? replace_open(&r, folder, file, &f, err)
+		       : err_set(err, -ENOMEM, "out of memory");
 
 	if (code < 0)
 		return code;

@@ -95,6 +95,10 @@ void workload_label(const struct workload *w, size_t point, char *buf, size_t n)
 	for (size_t i = 0; i < w->n_axes && at < n; i++)
 		at += (size_t)snprintf(buf + at, n - at, "%s%s", i ? ", " : "",
 				       workload_at(w, point, i)->label);
+	/* cut between characters, as JSON needs it */
+	while (*buf && (at = util_utf8(buf)))
+		buf += at;
+	*buf = '\0';
 }
 
 json_t *workload_labels(const struct workload *w, size_t point)

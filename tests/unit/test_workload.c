@@ -68,6 +68,7 @@ static void assert_json(const json_t *j, const char *wanted)
 static void axes_make_points(void **state)
 {
 	struct workload w;
+	const char *full;
 	char label[40];
 
 	(void)state;
@@ -84,6 +85,12 @@ static void axes_make_points(void **state)
 	/* a label that does not fit is truncated */
 	workload_label(&w, 4, label, 7);
 	assert_string_equal(label, "none, ");
+	/* between two characters */
+	full = w.axes[0].points[2].label;
+	w.axes[0].points[2].label = "\xc3\xa9\xc3\xa9";
+	workload_label(&w, 4, label, 4);
+	assert_string_equal(label, "\xc3\xa9");
+	w.axes[0].points[2].label = full;
 	assert_int_equal(workload_axis(&w, "node"), 1);
 	assert_int_equal(workload_axis(&w, "moon"), -ENOENT);
 	workload_free(&w);
