@@ -92,3 +92,14 @@ has() {
 	[ "$status" -eq 0 ]
 	[ -z "$output" ]
 }
+
+@test "advice for one who is not root can be pasted into a shell" {
+	printf '#!/bin/sh\necho 1000\n' >"$TMP/bin/id"
+	# no sudo
+	for tool in sh sed tr cat grep cp echo; do
+		ln -sf "$(command -v $tool)" "$TMP/bin/$tool"
+	done
+	PATH=$TMP/bin run -75 "$SETUP" test
+	[[ $output == *"run as root: apt-get install "*" clang "* ]]
+	[[ $output != *[\|?]* ]]
+}
