@@ -156,11 +156,13 @@ static int help(int argc, char **argv)
 	if (strncmp(page, "gpemu-", 6) == 0) {
 		char *args[] = { page + 6, (char *)"--help", NULL };
 
-		if (is_command(page + 6))
+		if (is_command(page + 6)) {
 			fprintf(stderr,
 				"gpemu: no manual page of %s is installed; "
 				"this is its --help\n",
 				page);
+			return start(2, args);
+		}
 		become(page + 6, args);
 		return cli_unknown("gpemu", commands, page + 6);
 	}
