@@ -20,7 +20,6 @@
 #define GPEMU_NET_NIC_H
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -8,6 +8,7 @@ import errno
 import fcntl
 import json
 import os
+import resource
 from itertools import zip_longest
 from statistics import fmean, median
 
@@ -23,8 +24,9 @@ _OWN = ("rank", "epochs", "totals", "copied_bytes", "pinned", "notes")
 def begin():
     """In the process that becomes the command."""
     low = os.memfd_create("gpemu-exec", os.MFD_CLOEXEC)
-    # where no script has a file of its own
-    file = fcntl.fcntl(low, fcntl.F_DUPFD, 200)
+    # where no script has a file of its own, as far as the limit allows
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    file = fcntl.fcntl(low, fcntl.F_DUPFD, min(200, most // 2) if most > 0 else 200)
     os.close(low)
     os.environ[_FILE] = f"/proc/{os.getpid()}/fd/{file}"
 
