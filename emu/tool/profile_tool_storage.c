@@ -472,7 +472,10 @@ int profile_tool_measure_storage(int argc, char **argv)
 		r = stop_init(&stop, &err);
 	if (r == 0)
 		r = run(&o, is_bucket, &stop, &err);
-	if (r == -EINTR && access(o.state, F_OK) == 0)
+	if (r == -EINTR && access(o.state, F_OK) < 0)
+		fprintf(stderr, "%s: stopped; nothing is measured yet\n",
+			program->name);
+	else if (r == -EINTR)
 		fprintf(stderr,
 			"%s: stopped; the measured points are in %s, and the "
 			"same command continues from there\n",

@@ -189,5 +189,5 @@ refused() {
 	wait $pid && false
 	[ $((SECONDS - start)) -lt 10 ]
 	[ ! -e x.yaml ] && [ ! -e x.yaml.state ]
-	! grep -q "continues from there" err
+	grep -q "stopped; nothing is measured yet" err
 }

@@ -180,7 +180,8 @@ measure()
 	kill -INT $pid
 	wait $pid && false
 	[ -z "$(ls lab)" ]
-	grep -q "the same command continues from there" err
+	grep -q "stopped; nothing is measured yet" err
+	[ ! -e lab.yaml.state ]
 	run -1 gpemu-profile measure --storage lab --space 500T --output x.yaml
 	[[ "$output" == *"--space is "* ]]
 	[ ! -e x.yaml.state ]
