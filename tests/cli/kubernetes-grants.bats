@@ -43,6 +43,7 @@ sliced() {
 	YAML
 }
 
+# bats test_tags=slow
 @test "a container has the slices that it was allocated, and no more" {
 	gpud v100 --gpus 2
 	plugin < <(sliced)
@@ -190,6 +191,7 @@ killed() {
 	wait "$@" || true
 }
 
+# bats test_tags=slow
 @test "a plugin that starts knows who has which GPU" {
 	gpud v100 --gpus 2
 	serve_pods 'a gpemu.io/v100 v100-0'

@@ -173,6 +173,7 @@ scheduled() {
 	[ "$status" -eq 2 ]
 }
 
+# bats test_tags=slow
 @test "the manifests agree with each other and with the programs" {
 	/usr/bin/python3 -c 'import yaml' 2>/dev/null ||
 		skip "python3-yaml is not installed"
@@ -253,6 +254,7 @@ scheduled() {
 	[ "${#lines[@]}" -eq 6 ]
 }
 
+# bats test_tags=slow
 @test "the image has the libraries of the programs" {
 	command -v dpkg-query readelf >/dev/null || skip "no dpkg, or no binutils"
 	local program name path

@@ -16,8 +16,6 @@ setup() {
 needs_torch() {
 	local p
 
-	# minutes; the tests with a stand-in for PyTorch run in any case
-	[ -z "${GPEMU_QUICK-}" ] || skip "tests/run --all measures with PyTorch"
 	# PyTorch alone takes most of the time, and is not sanitized
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer does not see Python"
 	for p in "${GPEMU_PYTHON:-python3}" /usr/bin/python3; do
@@ -45,6 +43,7 @@ check() {
 	PY
 }
 
+# bats test_tags=slow
 @test "two measured models make a profile that a run can use" {
 	needs_torch
 	measure --models squeezenet1_1,shufflenet_v2_x0_5 --batches 1,2,4 \
@@ -73,6 +72,7 @@ check() {
 		200 / (j['forward_ms'] + j['backward_ms']) - 1) < 1e-3"
 }
 
+# bats test_tags=slow
 @test "validate runs steps that were not measured, next to the prediction" {
 	needs_torch
 	measure --models squeezenet1_1 --batches 1,4,8 --output m.yaml
@@ -96,6 +96,7 @@ check() {
 	[[ "$output" == *"unknown model 'vgg11'"* ]]
 }
 
+# bats test_tags=slow
 @test "a stopped run continues where it was" {
 	needs_torch
 	go() {
@@ -136,6 +137,7 @@ check() {
 	[[ "$output" == *"m.yaml.state:"*": not a measurement"* ]]
 }
 
+# bats test_tags=slow
 @test "the largest batch size that fits into memory is found and measured" {
 	needs_torch
 	measure --models squeezenet1_1,alexnet --batches 1,200 --memory 160M \
@@ -156,6 +158,7 @@ print(m["last_batch"])')
 	[[ "$output" == *"the largest that fits is $last"* ]]
 }
 
+# bats test_tags=slow
 @test "bf16 and channels_last are models of their own" {
 	needs_torch
 	measure --models squeezenet1_1 --batches 1 --precision fp32,bf16,tf32 \
@@ -276,6 +279,7 @@ run_host() {
 	[[ "$output" != *" miss"* ]]
 }
 
+# bats test_tags=slow
 @test "measure rejects invalid options before it measures" {
 	needs_torch
 	while read -r option value; do
@@ -295,6 +299,7 @@ run_host() {
 	[[ "$output" == *"--output FILE is missing"* ]]
 }
 
+# bats test_tags=slow
 @test "without PyTorch, the error says what to install" {
 	GPEMU_PYTHON=/bin/false run -75 gpemu-profile measure --output m.yaml
 	[ "${#lines[@]}" -eq 1 ]

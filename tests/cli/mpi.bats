@@ -159,6 +159,7 @@ assert a['allreduce_s'] == b['allreduce_s'] > 0
 assert a['cpu_s'] < .1 * a['wall_seconds'], a"
 }
 
+# bats test_tags=slow
 @test "a killed rank ends the run on all ranks, and a resume visits each sample once" {
 	local RANKS=4 before=0 from victim pid rank
 	local run="$TRAIN $COMMON -b 3 -e 3 --model alexnet --checkpoint-dir $TMP/ck --checkpoint-every 2

@@ -50,7 +50,7 @@ load service
 	check "r['interrupted'] and set(times.values()) == {1}"
 }
 
-# bats test_tags=timed
+# bats test_tags=timed,slow
 @test "offload: auto measures here and there, decides, and need not do so again" {
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer changes the rates"
 	# 200 batches; 2 cores prepare 500 samples/s, far less than the GPU takes
@@ -115,6 +115,7 @@ load service
 		"r['plugins']['local']['name'] == 'async'"
 }
 
+# bats test_tags=slow
 @test "last step: it runs here, and fewer bytes are sent" {
 	"$BUILD/gpemu-data" make --files 64 --classes 1 --scale-bytes 1 \
 		--progress off jpeg >/dev/null
@@ -153,7 +154,7 @@ load service
 	END
 }
 
-# bats test_tags=timed
+# bats test_tags=timed,slow
 @test "last step: --offload auto measures both ways" {
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer changes the rates"
 	"$BUILD/gpemu-data" make --files 880 --classes 1 --scale-bytes 1 \

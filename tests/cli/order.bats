@@ -100,6 +100,7 @@ on_data() {
 	[[ "$output" == *"/dev/full: No space left on device"* ]]
 }
 
+# bats test_tags=slow
 @test "torch: equal to PyTorch's randperm and DistributedSampler" {
 	/usr/bin/python3 -c 'import torch' 2>/dev/null ||
 		skip "python3-torch is not installed"
@@ -130,6 +131,7 @@ on_data() {
 	PY
 }
 
+# bats test_tags=slow
 @test "torch: the ranks of DistributedSampler, padded and with drop-last" {
 	/usr/bin/python3 -c 'import torch' 2>/dev/null ||
 		skip "python3-torch is not installed"

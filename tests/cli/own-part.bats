@@ -29,6 +29,7 @@ json() {
 print(eval(sys.argv[2], {"s": json.load(open(sys.argv[1]))}))' "$@"
 }
 
+# bats test_tags=slow
 @test "a new part of each kind passes its contract as it is" {
 	for kind in policy layer order engine schedule scheduler; do
 		run -0 gpemu part new $kind of_$kind all/$kind
@@ -113,6 +114,7 @@ print(eval(sys.argv[2], {"s": json.load(open(sys.argv[1]))}))' "$@"
 	[[ $output == *"'tally' cannot stand below 'cache'"* ]]
 }
 
+# bats test_tags=slow
 @test "a policy in Python decides in simulations, and passes the contract" {
 	run -0 gpemu part new python-policy script
 	[[ $output == *"script/script.py is the policy"* ]]
@@ -160,6 +162,7 @@ print(eval(sys.argv[2], {"s": json.load(open(sys.argv[1]))}))' "$@"
 	[[ $output == *"a policy in Python is for simulations"* ]]
 }
 
+# bats test_tags=slow
 @test "an order and an engine in files load real samples" {
 	gpemu part new order back && gpemu part new engine plain
 	sed -i 's/ret\[i\] = (uint32_t)i/ret[i] = (uint32_t)(in->n - 1 - i)/' back/back.c

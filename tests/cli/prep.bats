@@ -63,7 +63,7 @@ have_uring() {
 	emulate --loader async --cores 64 --max-steps 1 >/dev/null 2>&1
 }
 
-# bats test_tags=timed
+# bats test_tags=timed,slow
 @test "two threads are 24 cores of 155 images/s" {
 	files 6144
 	have_uring || skip "io_uring is not available"
@@ -75,7 +75,7 @@ have_uring() {
 	[ -n "${GPEMU_SANITIZED-}" ] || check "t['cpu_s'] < t['wall_seconds']"
 }
 
-# bats test_tags=timed
+# bats test_tags=timed,slow
 @test "one core or three, shared by two threads or one per thread" {
 	files 768
 	if have_uring; then
@@ -86,7 +86,7 @@ have_uring() {
 	check "j['config']['workers'] == 3 and j['prep']['cores'] == 3"
 }
 
-# bats test_tags=timed
+# bats test_tags=timed,slow
 @test "24 workers that own their batches, however late each wakes" {
 	# 24 batches are done at a time, and the GPU takes a while for the last
 	# of them: cores ten times slower, so that it does not count
@@ -300,6 +300,7 @@ least_transfer() {
 	python3 -c "import sys; sys.exit(not $(least_transfer) > 100 > 10 * $direct)"
 }
 
+# bats test_tags=slow
 @test "transformed images differ little from Pillow's, at each scale" {
 	/usr/bin/python3 -c 'import numpy, PIL' ||
 		skip "python3-pil or python3-numpy is not installed"
@@ -316,6 +317,7 @@ least_transfer() {
 	[[ "$output" == *"      1 "* ]]
 }
 
+# bats test_tags=slow
 @test "the same odd images are readable as by Pillow, with the same pixels" {
 	/usr/bin/python3 -c 'import numpy, PIL' ||
 		skip "python3-pil or python3-numpy is not installed"

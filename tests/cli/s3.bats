@@ -31,6 +31,7 @@ load s3
 	[ "$(curl -s -H "Host: data.localhost:$PORT" "$URL/a.txt")" = hello ]
 }
 
+# bats test_tags=slow
 @test "s3: boto3 reads and lists some hundred objects" {
 	local python=python3
 
@@ -78,6 +79,7 @@ load s3
 	[ "$(signed env x "$URL/data/a.txt")" = hello ]
 }
 
+# bats test_tags=slow
 @test "s3: without a signature only by a name that is its own" {
 	local host
 

@@ -158,6 +158,7 @@ assert a == b'
 # With ten users, over time. Fair is: of those who have jobs that wait, each has
 # as much as the others. What a user has is the sum over its jobs that run of the
 # share of the machines on which the job is faster, times how fast it is for that.
+# bats test_tags=slow
 @test "AlloX: a smaller alpha is fairer in what users have, and slower" {
 	gpemu-sched make -n 3000 --per-hour 1700 --median 40s --sigma .8 --users 10 \
 		--slowdown 1:1,1.5:2,3:3,6:2,9:1,14:1 >t.csv

@@ -246,7 +246,7 @@ three_clients() {
 	gpud_end
 }
 
-# bats test_tags=timed
+# bats test_tags=timed,slow
 @test "three clients, one after the other: rates R, R/2, R/3 and back" {
 	for try in 1 2 3 4 5; do
 		three_clients

@@ -146,6 +146,7 @@ stand_in() {
 	[ "$(sort standin.log | uniq -d)" = 21-1 ]
 }
 
+# bats test_tags=slow
 @test "slurm: four jobs on three GPUs, the fourth waits" {
 	[ "$(id -u)" -eq 0 ] || skip "device files need root"
 	cat >node.yaml <<-YAML

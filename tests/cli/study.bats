@@ -355,6 +355,7 @@ train_workload()
 	[ "$status" -eq 2 ]
 }
 
+# bats test_tags=slow
 @test "study: the example reads the table with pandas and draws a figure" {
 	/usr/bin/python3 -c 'import matplotlib, pandas' 2>/dev/null ||
 		skip "no pandas and matplotlib"

@@ -214,6 +214,7 @@ refuses()
 	grep -qF 'Doubtful: typed off' out/report.html
 }
 
+# bats test_tags=slow
 @test "suite: the page in a browser, at the width of a phone" {
 	command -v chromium >/dev/null || skip "chromium is not installed"
 	gpemu_run all.yaml

@@ -14,6 +14,7 @@ teardown()
 	common_teardown
 }
 
+# bats test_tags=slow
 @test "every policy delivers every byte to 8 concurrent readers" {
 	make_files 300 60000
 	head -c 9000001 /dev/urandom >"$src/large"

@@ -162,6 +162,7 @@ timed()
 }
 
 # 40 MB on a device of 100 MB/s, as a hundredth of the bytes
+# bats test_tags=slow
 @test "a part of a checkpoint takes the time of the whole, written and read back" {
 	timed
 	make_files 10 3000
@@ -224,6 +225,7 @@ timed()
 	done
 }
 
+# bats test_tags=slow
 @test "run: fs.writable puts the checkpoints of a run on its device" {
 	cat >w.yaml <<-'END'
 		name: saved

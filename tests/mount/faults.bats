@@ -229,6 +229,7 @@ force_unmount()
 	cmp "$mp/c3/f00003" "$src/c3/f00003"
 }
 
+# bats test_tags=slow
 @test "rules change at run time, and the configuration shows them" {
 	gpemu-fs "$src" "$mp"
 	[ "$(read_each)" = 0 ]

@@ -40,6 +40,7 @@ limited()
 	skip "no memory control group can be made here"
 }
 
+# bats test_tags=slow
 @test "synth:imagenet fits any machine, with and without a cache" {
 	memory=$(($(getconf _PHYS_PAGES) * $(getconf PAGESIZE)))
 	gpemu-fs synth:imagenet "$mp" 2>"$BATS_TEST_TMPDIR/said"
@@ -65,6 +66,7 @@ limited()
 	is_not_mounted
 }
 
+# bats test_tags=slow
 @test "a control group's limit counts as the machine's" {
 	limited 600M
 	in_group()
@@ -164,6 +166,7 @@ rss_below()
 	cksum "$file" "$other" | diff - "$BATS_TEST_TMPDIR/sums"
 }
 
+# bats test_tags=slow
 @test "without any memory besides the cache, bytes and counts are the same" {
 	make_files 40 40000
 	head -c 9000001 /dev/urandom >"$src/large"

@@ -76,6 +76,7 @@ counts()
 	nothing_left
 }
 
+# bats test_tags=slow
 @test "run: a dataset of links gives the numbers of the real files" {
 	mkdir -p links
 	for c in src/c*; do mkdir "links/${c##*/}"; done
@@ -98,6 +99,7 @@ counts()
 	nothing_left
 }
 
+# bats test_tags=slow
 @test "run: the shipped workloads are valid" {
 	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
 	local all=$BATS_TEST_DIRNAME/../../workloads/all.yaml

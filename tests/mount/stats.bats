@@ -158,6 +158,7 @@ read_all()
 	read_all
 }
 
+# bats test_tags=slow
 @test "resize keeps what fits, with any policy" {
 	local policy used
 
@@ -261,6 +262,7 @@ read_all()
 	read_all
 }
 
+# bats test_tags=slow
 @test "closed forms hold through the mount" {
 	mkdir "$src/c"
 	python3 - "$src/c" <<-'END'

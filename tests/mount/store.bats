@@ -149,6 +149,7 @@ refused()
 	fusermount3 -u "$mp"
 }
 
+# bats test_tags=slow
 @test "store: a bucket of moto" {
 	python3 -c 'import boto3, moto.server' 2>/dev/null || skip "needs moto, which is no package of Debian"
 	PORT=$(free_port)

@@ -52,6 +52,7 @@ by_tier()
 	for t in eval("s" + sys.argv[2], {"s": load(sys.argv[1])})])' "$@"
 }
 
+# bats test_tags=slow
 @test "hits of each tier equal those of gpemu-cachesim" {
 	make_files 200 50000
 	head -c 9000000 /dev/urandom >"$src/c0/large" # three extents
@@ -232,6 +233,7 @@ assert a["capacity_bytes"] > 2 * b["capacity_bytes"] > 0' "$mp/.gpemu/stats"
 	[[ $output == *"cache_policy: lru"* && $output == *"cache_size: auto"* ]]
 }
 
+# bats test_tags=slow
 @test "500 GiB of a dataset of terabytes are cached in little memory" {
 	huge=synth:imagenet,files=40000,scale=1000,content=random
 	run -1 gpemu-fs --tier nvme:lru:500G "$huge" "$mp"
@@ -280,6 +282,7 @@ assert .4 < held <= .5, held' "$mp/.gpemu/stats"
 	done
 }
 
+# bats test_tags=slow
 @test "warm fills the tiers one after the other" {
 	make_files 100 3000
 	for bytes in memory source; do
@@ -337,6 +340,7 @@ assert .27 < held[0] <= .3 and .37 < held[1] <= .4' "$mp/.gpemu/stats"
 	done
 }
 
+# bats test_tags=slow
 @test "hits of a tier that take time are not passed through" {
 	make_files 20 5000
 	near=$BATS_TEST_TMPDIR/near.yaml

@@ -144,6 +144,7 @@ e"
 	[ "$(grep -vc "^#" "$trace")" -eq 1 ] # the head of the table
 }
 
+# bats test_tags=slow
 @test "the simulator has exactly the hits of the mount, in any policy" {
 	make_files 200 5000
 	head -c 9000000 /dev/urandom >"$src/c0/large"
@@ -169,6 +170,7 @@ e"
 	[ "$(sim_counts "$trace" -p lru -c 35%)" != "$real" ]
 }
 
+# bats test_tags=slow
 @test "warm, drop-cache, groups, metadata and epochs are replayed too" {
 	make_files 200 5000
 	for policy in lru arc sff minio; do
@@ -219,6 +221,7 @@ print((e[-1]["hits"], e[-1]["misses"]))' "$BATS_TEST_TMPDIR/sim")
 	[ "$real" = "$sim" ]
 }
 
+# bats test_tags=slow
 @test "SIGHUP continues in a new file; both files hold every line" {
 	make_files 100 5000
 	cd "$BATS_TEST_TMPDIR"

@@ -146,6 +146,7 @@ check()
 	order /class1
 }
 
+# bats test_tags=slow
 @test "synth:imagenet is listed once, then read from its index" {
 	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
 	record=$BATS_TEST_TMPDIR/record.json

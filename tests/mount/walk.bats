@@ -99,6 +99,7 @@ r = json.load(open(sys.argv[1]))
 print(*(eval("r" + k) for k in sys.argv[2:]))' "$BATS_TEST_TMPDIR/record" "$@"
 }
 
+# bats test_tags=slow
 @test "links, also as the root: through device and cache, as the real files" {
 	two_trees
 	for root in linked root real; do

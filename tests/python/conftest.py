@@ -28,6 +28,7 @@ N_FILES = 26
 def pytest_configure(config):
     config.addinivalue_line(
         "markers", "timed: compares times; tests/run runs it alone, at the end")
+    config.addinivalue_line("markers", "slow: only tests/run --all runs it")
 
 
 def content(i):
