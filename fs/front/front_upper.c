@@ -192,9 +192,9 @@ void front_upper_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 }
 
 /* 0 or -errno. */
-static int drop_set_id(const struct change *c)
+static int drop_set_id(const struct change *c, bool outsider)
 {
-	int r = upper_drop_set_id(c->file);
+	int r = upper_drop_set_id(c->file, outsider);
 
 	if (r > 0)
 		forget_mode(c->front, c->ino);
@@ -203,7 +203,7 @@ static int drop_set_id(const struct change *c)
 
 static int write_from(struct change *c, const char *buf)
 {
-	ssize_t n = drop_set_id(c);
+	ssize_t n = drop_set_id(c, false);
 
 	if (n < 0)
 		return (int)n;
@@ -259,9 +259,31 @@ void front_upper_write(fuse_req_t req, fuse_ino_t ino, const char *buf,
 	change_start(c, STORAGE_WRITE);
 }
 
+/* Is the client outside of the file's group? It waits for its answer, so /proc
+ * still has its groups. */
+static bool outside_group(const struct change *c)
+{
+	gid_t group, groups[1024]; /* arbitrary: with more it is outside */
+	int n;
+
+	if (upper_file_group(c->file, &group) < 0)
+		return true;
+	if (c->owner.gid == group)
+		return false;
+	n = fuse_req_getgroups(c->req, ARRAY_SIZE(groups), groups);
+	if (n > (int)ARRAY_SIZE(groups))
+		return true;
+	for (int i = 0; i < n; i++)
+		if (groups[i] == group)
+			return false;
+	return true;
+}
+
+/* Unlike a write, whose client the kernel need not know (mmap), it ends
+ * set-user-ID and set-group-ID for whom Linux does: never for root. */
 static int act_fallocate(struct change *c)
 {
-	int r = drop_set_id(c);
+	int r = c->owner.uid == 0 ? 0 : drop_set_id(c, outside_group(c));
 
 	return r < 0 ? r
 		     : upper_allocate(c->file, c->flags, (uint64_t)c->offset,

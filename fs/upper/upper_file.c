@@ -47,7 +47,7 @@ static int fd_of(struct upper *u, uint64_t ino)
 /* A write or an O_TRUNC ends set-user-ID and set-group-ID, as the kernel does
  * it elsewhere for whoever lacks CAP_FSETID: this process has it, as root, and
  * the kernel leaves it to us (FUSE_HANDLE_KILLPRIV). 1: there was some. */
-static int drop_set_id(int fd)
+static int drop_set_id(int fd, bool outsider)
 {
 	mode_t drop = S_ISUID;
 	struct stat st;
@@ -55,7 +55,7 @@ static int drop_set_id(int fd)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	/* without the group's execute it marks a mandatory lock */
-	if (st.st_mode & S_IXGRP)
+	if (st.st_mode & S_IXGRP || outsider)
 		drop |= S_ISGID;
 	if (!(st.st_mode & drop))
 		return 0;
@@ -64,9 +64,19 @@ static int drop_set_id(int fd)
 	return 1; /* of another user's the kernel does it at the write */
 }
 
-int upper_drop_set_id(const struct upper_file *f)
+int upper_drop_set_id(const struct upper_file *f, bool outsider)
 {
-	return drop_set_id(f->fd);
+	return drop_set_id(f->fd, outsider);
+}
+
+int upper_file_group(const struct upper_file *f, gid_t *ret)
+{
+	struct stat st;
+
+	if (fstat(f->fd, &st) < 0)
+		return -errno;
+	*ret = st.st_gid;
+	return 0;
 }
 
 static int open_regular(struct upper *u, uint64_t ino, int flags,
@@ -92,7 +102,7 @@ static int open_regular(struct upper *u, uint64_t ino, int flags,
 			  (flags & ~O_NOATIME) | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = cuts ? drop_set_id(fd) : 0;
+	r = cuts ? drop_set_id(fd, false) : 0;
 	*ret_cleared = r > 0;
 	if (r < 0)
 		close(fd);

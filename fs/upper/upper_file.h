@@ -34,9 +34,12 @@ size_t upper_left(const struct upper_file *f, size_t n, uint64_t offset);
 /* Bytes moved, fewer only at the end of the file or after an error. */
 ssize_t upper_read(const struct upper_file *f, void *buf, size_t n,
 		   uint64_t offset);
-/* Before a write or a change of space: ends set-user-ID and set-group-ID.
+/* Before a write or a change of space: ends set-user-ID and set-group-ID, that
+ * without the group's execute only for an outsider of the group.
  * 1: the file had some, so its mode is another now. */
-int upper_drop_set_id(const struct upper_file *f);
+int upper_drop_set_id(const struct upper_file *f, bool outsider);
+/* 0 or -errno. */
+int upper_file_group(const struct upper_file *f, gid_t *ret);
 /* Room for a write: for how many of the `n` bytes there is some; -ENOSPC: for
  * none. So many, or none (`buf` NULL), must be written with upper_write. */
 ssize_t upper_reserve(const struct upper_file *f, size_t n, uint64_t offset);

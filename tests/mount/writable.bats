@@ -483,6 +483,36 @@ sync 0 0 s' ]
 	[ "$(stat -c %a "$dir/f")" = 2666 ]
 }
 
+@test "fallocate ends set-user-ID and set-group-ID as Linux does" {
+	[ "$(id -u)" = 0 ] || skip "not root"
+	chmod 755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR"
+	user="setpriv --reuid 65534 --regid 65534"
+	$user --clear-groups test -x "$BATS_TEST_TMPDIR" ||
+		skip "others cannot reach $BATS_TEST_TMPDIR"
+	chmod 700 "$dir"
+	serve -o allow_other
+	touch "$mp/f"
+	# ends WHO MODE AFTER COMMAND...
+	ends() {
+		chmod "$2" "$mp/f"
+		"${@:4}" fallocate -l 9 "$mp/f"
+		[ "$(stat -c %a "$dir/f") $(stat -c %a "$mp/f")" = "$3 $3" ] ||
+			{ echo "$1: $(stat -c %a "$mp/f")" && false; }
+	}
+	ends root 6777 6777 env
+	ends root 6666 6666 env
+	ends outsider 6777 777 $user --clear-groups
+	ends outsider 2666 666 $user --clear-groups
+	ends outsider 6766 766 $user --clear-groups
+	# of its group: there the bit marks a mandatory lock
+	chgrp 100 "$mp/f"
+	ends member 6666 2666 $user --groups 100
+	ends member 6676 676 $user --groups 100
+	ends outsider 6666 666 $user --groups 101
+	chgrp 65534 "$mp/f"
+	ends owner 6666 2666 $user --clear-groups
+}
+
 @test "the group of a dataset's folder has not the rights of another group" {
 	[ "$(id -u)" = 0 ] || skip "not root"
 	chgrp 100 "$src"
