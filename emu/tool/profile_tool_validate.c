@@ -208,34 +208,32 @@ static int compare(const struct gpu_profile *p, json_t *result, FILE *f,
 	return 0;
 }
 
-/* An exit status, or -errno. */
-static int validate(const char *name, const struct options *o, FILE *f,
+static int validate(void *options, char **args, FILE *f, json_t **ret,
 		    struct err *err)
 {
-	json_auto_t *points = json_object(), *result = NULL, *options = NULL;
+	const struct options *o = options;
+	json_auto_t *points = json_object(), *request = NULL;
 	_cleanup_free_ char *text = NULL;
 	struct python_result python = { 0 };
 	struct gpu_profile p;
-	int r = gpu_profile_load(name, &p, err);
+	int r = gpu_profile_load(args[0], &p, err);
 
 	if (r == 0)
 		r = choose(&p, o, points, err);
 	if (r == 0) {
-		options = json_pack("{s:o,s:f,s:I,s:O}", "device",
+		request = json_pack("{s:o,s:f,s:I,s:O}", "device",
 				    json_bytes(o->device), "seconds",
 				    o->seconds, "threads",
 				    (json_int_t)o->threads, "points", points);
-		r = options ? python_run("validate", options, &python, err)
+		r = request ? python_run("validate", request, &python, err)
 			    : -ENOMEM;
 		text = python.text;
 	}
 	python_raise(&python);
 	if (r == 0 && python.status == 0) {
-		result = json_loadb(text, python.n, 0, NULL);
-		r = compare(&p, result, f, err);
+		*ret = json_loadb(text, python.n, 0, NULL);
+		r = compare(&p, *ret, f, err);
 	}
-	if (r == 0 && result && o->common.json)
-		r = json_write(result, o->common.json, err);
 	gpu_profile_free(&p);
 	return r < 0		     ? r
 	       : python.status > 128 ? EXIT_STATUS_FAILED
@@ -259,19 +257,7 @@ int profile_tool_validate(int argc, char **argv)
 	struct options o = { .device = strdup("auto"),
 			     .seconds = 2,
 			     .points = 3 };
-	struct err err = { 0 };
 	char *name;
-	int r;
 
-	cli_parse(&program, argc, argv, &o, &name);
-
-	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
-
-	r = validate(name, &o, f, &err);
-	conf_free(fields, &o);
-	if (r == -EDOM) {
-		cli_fail(r, &err);
-		return EXIT_STATUS_USAGE;
-	}
-	return r < 0 ? cli_fail(r, &err) : r;
+	return profile_tool_run(&program, argc, argv, &o, &name, validate);
 }
