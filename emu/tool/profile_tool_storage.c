@@ -283,10 +283,8 @@ static int finish(const struct options *o, const struct target *t,
 		uint64_t requests, bytes;
 
 		objects_used(&t->objects, &requests, &bytes);
-		json_object_set_new(*ret, "requests",
-				    json_integer((json_int_t)requests));
-		json_object_set_new(*ret, "bytes",
-				    json_integer((json_int_t)bytes));
+		json_add_integer(*ret, "requests", requests);
+		json_add_integer(*ret, "bytes", bytes);
 	}
 	storage_profile_free(profile);
 	return r;

@@ -170,10 +170,9 @@ static int compare_one(const struct gpu_profile *p, json_t *step, FILE *f,
 	fprintf(f, "%-32s %6lld %-12s %12.3f %12.3f %+8.2f %8.2f\n", name,
 		(long long)batch, gpu_origin_name(c.origin), predicted, real,
 		*ret * 100, spread);
-	json_object_set_new(step, "predicted_ms", json_real(predicted));
-	json_object_set_new(step, "error_pct", json_real(*ret * 100));
-	json_object_set_new(step, "origin",
-			    json_string(gpu_origin_name(c.origin)));
+	json_add_real(step, "predicted_ms", predicted);
+	json_add_real(step, "error_pct", *ret * 100);
+	json_add_text(step, "origin", gpu_origin_name(c.origin));
 	return 0;
 }
 
@@ -200,7 +199,7 @@ static int compare(const struct gpu_profile *p, json_t *result, FILE *f,
 	table_sort(errors, n);
 	fprintf(f, "%zu steps: off by %.2f %% in the median, %.2f %% at most\n",
 		n, table_median(errors, n) * 100, errors[n - 1] * 100);
-	json_object_set_new(result, "profile", json_string(p->name));
+	json_add_text(result, "profile", p->name);
 	json_object_set_new(result, "error_pct",
 			    json_pack("{s:f,s:f}", "p50",
 				      table_median(errors, n) * 100, "max",

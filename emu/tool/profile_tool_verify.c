@@ -271,15 +271,13 @@ static int hold_out(const struct gpu_profile *p, const struct table *t,
 		"rest, by %.3f %% at most\n",
 		held.column[STEP].beyond, held.column[STEP].n,
 		held.excess * 100);
-	json_object_set_new(j, "beyond_stated",
-			    json_integer((json_int_t)held.column[STEP].beyond));
+	json_add_integer(j, "beyond_stated", held.column[STEP].beyond);
 	if (held.n_unknown)
 		fprintf(f,
 			"unknown of %zu models of %zu: none of their points "
 			"could be left out\n",
 			held.n_unknown, t->n);
-	json_object_set_new(j, "models_unknown",
-			    json_integer((json_int_t)held.n_unknown));
+	json_add_integer(j, "models_unknown", held.n_unknown);
 	return 0;
 }
 
