@@ -141,6 +141,21 @@ double json_get_number(const json_t *j, const char *key)
 	return json_number_value(json_object_get(j, key));
 }
 
+void json_add_integer(json_t *j, const char *key, uint64_t value)
+{
+	json_object_set_new(j, key, json_integer((json_int_t)value));
+}
+
+void json_add_real(json_t *j, const char *key, double value)
+{
+	json_object_set_new(j, key, json_real(value));
+}
+
+void json_add_text(json_t *j, const char *key, const char *value)
+{
+	json_object_set_new(j, key, json_string(value));
+}
+
 int json_read(const char *path, json_t **ret, struct err *err)
 {
 	struct stat st;

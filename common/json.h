@@ -3,6 +3,7 @@
 #ifndef GPEMU_COMMON_JSON_H
 #define GPEMU_COMMON_JSON_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include <jansson.h>
@@ -36,6 +37,11 @@ char *json_text(const json_t *j);
 const char *json_get_text(const json_t *j, const char *key);
 /* The number of a key of the object `j`; 0: it has none. */
 double json_get_number(const json_t *j, const char *key);
+/* A member of the object `j`, which replaces one of that name; a text is
+ * UTF-8. Without memory it is left out, as is a NULL. */
+void json_add_integer(json_t *j, const char *key, uint64_t value);
+void json_add_real(json_t *j, const char *key, double value);
+void json_add_text(json_t *j, const char *key, const char *value);
 /* Read a file; -EINVAL with "path:line:column: what". */
 int json_read(const char *path, json_t **ret, struct err *err);
 

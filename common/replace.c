@@ -33,12 +33,11 @@ static int try_one(struct replace *r, int flags, mode_t mode)
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	if (asprintf(&r->beside, "%.*s.%s.%0*" PRIx64 ".tmp",
-		     (int)(name - r->path), r->path, name, RANDOM_DIGITS,
-		     random) < 0) {
-		r->beside = NULL;
+	r->beside = util_text("%.*s.%s.%0*" PRIx64 ".tmp",
+			      (int)(name - r->path), r->path, name,
+			      RANDOM_DIGITS, random);
+	if (!r->beside)
 		return -ENOMEM;
-	}
 	fd = openat(r->dirfd, r->beside, flags | O_CREAT | O_EXCL | O_CLOEXEC,
 		    mode);
 	if (fd >= 0)

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "common/hist.h"
+#include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -392,8 +393,7 @@ json_t *tick_error_json(const struct tick *t)
 {
 	json_t *j = hist_json(&t->error, NS_PER_US);
 
-	json_object_set_new(j, "spin",
-			    json_real((double)t->spin_ns / NS_PER_US));
+	json_add_real(j, "spin", (double)t->spin_ns / NS_PER_US);
 	json_object_set_new(
 		j, "realtime",
 		json_boolean(__atomic_load_n(&t->realtime, __ATOMIC_RELAXED)));

@@ -80,8 +80,7 @@ int own_key_read(struct seal_secret *ret, struct err *err)
 	if (!home)
 		return err_set(err, -ENOENT, "no home folder for a key: %s",
 			       advice);
-	if (asprintf(&dir, "%s/gpemu", home) < 0)
-		dir = NULL;
+	dir = util_text("%s/gpemu", home);
 	if (!dir || asprintf(&path, "%s/key", dir) < 0) {
 		path = NULL;
 		return err_set(err, -ENOMEM, "out of memory");

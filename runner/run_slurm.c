@@ -129,7 +129,7 @@ static int write_files(const struct submission *s, struct err *err)
 	if (!folder)
 		return -ENOMEM;
 	if (!s->o->dry_run)
-		r = mkdir_all(folder, err);
+		r = mkdir_all(folder, 0777, err);
 	if (r == 0)
 		r = write_file(s, "options.yaml", write_options, err);
 	if (r == 0)

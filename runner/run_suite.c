@@ -238,7 +238,7 @@ static int report(const struct suite *s, const struct suite_part *parts,
 		       : asprintf(&out, "results/%s", s->name)) < 0 ||
 	    asprintf(&summary, "%s/summary.json", out) < 0)
 		return -ENOMEM;
-	code = mkdir_all(out, err);
+	code = mkdir_all(out, 0777, err);
 	if (code == 0)
 		code = json_replace(j, summary, err);
 	if (code == 0 && o->common.json)

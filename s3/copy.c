@@ -38,10 +38,9 @@ static enum failure key_of(const struct exchange *x, char **ret)
 	enum failure f = FAILURE_NONE;
 	struct target t;
 
-	if (asprintf(&raw, "%s%s", *value == '/' ? "" : "/", value) < 0) {
-		raw = NULL;
+	raw = util_text("%s%s", *value == '/' ? "" : "/", value);
+	if (!raw)
 		return FAILURE_UNAVAILABLE;
-	}
 	if (target_parse(raw, &t) < 0)
 		f = FAILURE_INVALID_ARGUMENT;
 	else if (strncmp(t.path + 1, bucket, n) != 0 || t.path[n + 1] != '/')

@@ -15,6 +15,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -29,7 +30,65 @@
 #include "net/addr.h"
 #include "net/seal.h"
 #include "s3/endpoint.h"
-#include "s3/status.h"
+#include "s3/exchange.h"
+
+/* --- status --------------------------------------------------------------- */
+
+/* What clients asked for, in the stats: "s3". */
+
+static const char *const operation_names[OPERATION_N] = {
+	[OPERATION_LIST_BUCKETS] = "ListBuckets",
+	[OPERATION_HEAD_BUCKET] = "HeadBucket",
+	[OPERATION_LOCATION] = "GetBucketLocation",
+	[OPERATION_LIST] = "ListObjects",
+	[OPERATION_HEAD] = "HeadObject",
+	[OPERATION_GET] = "GetObject",
+	[OPERATION_CREATE_BUCKET] = "CreateBucket",
+	[OPERATION_PUT] = "PutObject",
+	[OPERATION_COPY] = "CopyObject",
+	[OPERATION_DELETE] = "DeleteObject",
+	[OPERATION_DELETE_MANY] = "DeleteObjects",
+	[OPERATION_CREATE_UPLOAD] = "CreateMultipartUpload",
+	[OPERATION_UPLOAD_PART] = "UploadPart",
+	[OPERATION_COPY_PART] = "UploadPartCopy",
+	[OPERATION_COMPLETE] = "CompleteMultipartUpload",
+	[OPERATION_ABORT] = "AbortMultipartUpload",
+	[OPERATION_LIST_PARTS] = "ListParts",
+	[OPERATION_LIST_UPLOADS] = "ListMultipartUploads",
+	[OPERATION_CONTROL] = "control",
+};
+
+static void add_count(json_t *j, const char *name, const uint64_t *count)
+{
+	json_int_t n = (json_int_t)__atomic_load_n(count, __ATOMIC_RELAXED);
+
+	n += json_integer_value(json_object_get(j, name));
+	json_add_integer(j, name, n);
+}
+
+/* Add it to the stats; `ctx` is a struct service. */
+static void status_add(void *ctx, json_t *stats)
+{
+	const struct service *s = ctx;
+	json_t *operations = json_object(), *errors = json_object();
+	json_t *throttled = json_object();
+	json_t *j = json_pack("{s:o, s:o}", "operations", operations, "errors",
+			      errors);
+
+	for (int i = 1; i < OPERATION_N; i++)
+		add_count(operations, operation_names[i], &s->operations[i]);
+	for (int i = 1; i < FAILURE_N; i++) /* codes may occur twice */
+		if (s->failures[i])
+			add_count(errors, failure_code((enum failure)i),
+				  &s->failures[i]);
+	add_count(j, "connections", &s->connections);
+	add_count(j, "refused", &s->refused);
+	add_count(j, "requests", &s->requests);
+	add_count(throttled, "read", &s->throttle.refused[THROTTLE_READ]);
+	add_count(throttled, "write", &s->throttle.refused[THROTTLE_WRITE]);
+	json_object_set_new(j, "throttled", throttled);
+	json_object_set_new(stats, "s3", j);
+}
 
 struct options {
 	struct cli_common common;
@@ -178,7 +237,7 @@ struct program {
 	bool stopping;
 };
 
-/* --- start -------------------------------------------------------------- */
+/* --- start ---------------------------------------------------------------- */
 
 static int options_init(struct options *o)
 {
@@ -362,7 +421,7 @@ static void start_service(struct program *p)
 			       .add_ctx = &p->service };
 }
 
-/* --- signals ------------------------------------------------------------ */
+/* --- signals -------------------------------------------------------------- */
 
 static void stop(void *ctx)
 {

@@ -108,17 +108,16 @@ enum MHD_Result put_answer(struct exchange *x, const char *etag)
 	return exchange_answer(x, etag ? MHD_HTTP_OK : MHD_HTTP_NO_CONTENT, r);
 }
 
-char *put_with_checksum(const struct exchange *x, const char *headers)
+/* The checksum of what came as a line of headers, "" if there is none, or the
+ * whole list of what is kept; NULL: no memory. */
+static char *put_with_checksum(const struct exchange *x, const char *headers)
 {
 	const struct receive *in = x->receive;
-	char *text;
 
 	if (!in || !in->checksum)
 		return strdup(headers);
-	return asprintf(&text, "%s%s: %s\n", headers,
-			checksum_header(in->checksum), in->checksum_text) < 0
-		       ? NULL
-		       : text;
+	return util_text("%s%s: %s\n", headers, checksum_header(in->checksum),
+			 in->checksum_text);
 }
 
 /* --- PutObject ---------------------------------------------------------- */

@@ -51,9 +51,6 @@ int put_may(void *ctx, const struct stored *now);
 enum failure put_store(struct exchange *x, struct staged *file);
 /* An answer without a body, with the ETag and the checksum of what came. */
 enum MHD_Result put_answer(struct exchange *x, const char *etag);
-/* The checksum of what came as a line of headers, "" if there is none, or the
- * whole list of what is kept; NULL: no memory. */
-char *put_with_checksum(const struct exchange *x, const char *headers);
 
 enum MHD_Result put_begin(struct exchange *x);
 

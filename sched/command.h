@@ -135,6 +135,10 @@ struct driver {
 /* From the command line, through the cluster and the trace, to the status. */
 int driver_command(const struct driver *d, void *options, int argc,
 		   char **argv);
+/* Fill a zeroed cell; `clock` ends its name. 1: this policy places by itself,
+ * so the placement does not matter; else 0. -EINVAL with a text, -ENOMEM. */
+int driver_cell(struct sim_cell *c, const char *policy, const char *placement,
+		const char *clock, struct err *err);
 /* A simulation without cells. */
 struct sim driver_sim(const struct driver_options *d, const struct cluster *c,
 		      const struct workload *w);

@@ -66,9 +66,7 @@ static json_t *counts_json(const struct workload *w, bool left_out)
 
 	for (size_t i = 0; i < w->n_counts; i++)
 		if (w->counts[i].left_out == left_out)
-			json_object_set_new(
-				j, w->counts[i].what,
-				json_integer((json_int_t)w->counts[i].n));
+			json_add_integer(j, w->counts[i].what, w->counts[i].n);
 	return j;
 }
 
@@ -138,6 +136,26 @@ int input_check_placements(const void *object, struct err *err)
 }
 
 /* --- from options to a simulation ----------------------------------------- */
+
+int driver_cell(struct sim_cell *c, const char *policy, const char *placement,
+		const char *clock, struct err *err)
+{
+	int r = plugin_choose(schedule_table, "policy", policy, &c->policy,
+			      err);
+	bool places;
+
+	if (r == 0)
+		r = plugin_choose(placement_table, "placement", placement,
+				  &c->placement, err);
+	if (r < 0)
+		return r;
+	places = container_of(c->policy.plugin, struct schedule_ops, plugin)
+			 ->places;
+	return asprintf(&c->name, "%s%s%s%s", policy, places ? "" : " ",
+			places ? "" : placement, clock) < 0
+		       ? -ENOMEM
+		       : places;
+}
 
 int driver_settle(void *options, struct err *err)
 {
@@ -212,9 +230,8 @@ int input_record(json_t *j, const struct conf_field *fields,
 			    json_pack("{s:s,s:s}", "version", GPEMU_RELEASE,
 				      "git", GPEMU_VERSION));
 	if (!json_object_get(record, "kind"))
-		json_object_set_new(record, "kind", json_string("SIMULATED"));
+		json_add_text(record, "kind", "SIMULATED");
 	json_object_set_new(record, "config", conf_json(fields, options));
-	json_object_set_new(record, "seed",
-			    json_integer((json_int_t)common->seed));
+	json_add_integer(record, "seed", common->seed);
 	return json_write(record, common->json, err);
 }

@@ -228,18 +228,16 @@ static json_t *json_cell(const struct sim *sim, const struct sim_cell *c,
 	json_object_set_new(j, "placement",
 			    plugin_choice_json(c->placement.plugin,
 					       c->placement.options));
-	json_object_set_new(j, "makespan_s", json_real(r->makespan_s));
-	json_object_set_new(j, "gpu_utilisation", json_real(r->utilisation));
+	json_add_real(j, "makespan_s", r->makespan_s);
+	json_add_real(j, "gpu_utilisation", r->utilisation);
 	json_object_set_new(j, "gpu_use", json_use(&r->use));
 	json_object_set_new(j, "fragmentation",
 			    json_known(r->frag_known ? r->frag : -1));
-	json_object_set_new(j, "gpu_overcommitted_s", json_real(r->over_s));
-	json_object_set_new(j, "preemptions",
-			    json_integer((json_int_t)r->n_preempted));
-	json_object_set_new(j, "moves", json_integer((json_int_t)r->n_moved));
-	json_object_set_new(j, "events", json_integer((json_int_t)r->n_events));
-	json_object_set_new(j, "decisions",
-			    json_integer((json_int_t)r->n_decisions));
+	json_add_real(j, "gpu_overcommitted_s", r->over_s);
+	json_add_integer(j, "preemptions", r->n_preempted);
+	json_add_integer(j, "moves", r->n_moved);
+	json_add_integer(j, "events", r->n_events);
+	json_add_integer(j, "decisions", r->n_decisions);
 	json_object_set_new(j, "decision_us",
 			    hist_json(&r->decisions, NS_PER_US));
 	json_object_set_new(j, "users",

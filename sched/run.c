@@ -189,33 +189,17 @@ enum { SIMULATED, LIVE, N_CELLS };
 
 static int make_cells(struct sim *sim, const struct options *o, struct err *err)
 {
-	static const char *const clocks[] = { "simulated", "live" };
+	static const char *const clocks[] = { ", simulated", ", live" };
 	int r = 0;
 
 	sim->cells = calloc(N_CELLS, sizeof(*sim->cells));
 	if (!sim->cells)
 		return -ENOMEM;
 	sim->n_cells = N_CELLS;
-	for (size_t i = 0; r == 0 && i < N_CELLS; i++) {
-		struct sim_cell *c = &sim->cells[i];
-		bool places;
-
-		r = plugin_choose(schedule_table, "policy", o->policy,
-				  &c->policy, err);
-		if (r == 0)
-			r = plugin_choose(placement_table, "placement",
-					  o->placement, &c->placement, err);
-		if (r < 0)
-			return r;
-		places = container_of(c->policy.plugin, struct schedule_ops,
-				      plugin)
-				 ->places;
-		if (asprintf(&c->name, "%s%s%s, %s", o->policy,
-			     places ? "" : " ", places ? "" : o->placement,
-			     clocks[i]) < 0)
-			return -ENOMEM;
-	}
-	return r;
+	for (size_t i = 0; r >= 0 && i < N_CELLS; i++)
+		r = driver_cell(&sim->cells[i], o->policy, o->placement,
+				clocks[i], err);
+	return MIN(r, 0);
 }
 
 /* arbitrary: more than starts of processes take from jobs of minutes */

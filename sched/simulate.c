@@ -56,39 +56,20 @@ struct making {
 	const char *policy;
 };
 
-static bool places(const struct sim_cell *c)
-{
-	return container_of(c->policy.plugin, struct schedule_ops, plugin)
-		->places;
-}
-
 static int add_cell(void *ctx, const char *placement, struct err *err)
 {
 	struct making *m = ctx;
 	struct sim *sim = m->sim;
 	struct sim_cell *c =
 		reallocarray(sim->cells, sim->n_cells + 1, sizeof(*c));
-	int r;
 
 	if (!c)
 		return -ENOMEM;
 	sim->cells = c;
 	c += sim->n_cells++;
 	memset(c, 0, sizeof(*c));
-	r = plugin_choose(schedule_table, "policy", m->policy, &c->policy, err);
-	if (r == 0)
-		r = plugin_choose(placement_table, "placement", placement,
-				  &c->placement, err);
-	if (r < 0)
-		return r;
-	if (places(c))
-		r = asprintf(&c->name, "%s", m->policy);
-	else
-		r = asprintf(&c->name, "%s %s", m->policy, placement);
-	if (r < 0)
-		return -ENOMEM;
 	/* one cell is enough of a policy that places by itself */
-	return places(c);
+	return driver_cell(c, m->policy, placement, "", err);
 }
 
 static int add_policy(void *ctx, const char *policy, struct err *err)

@@ -33,12 +33,8 @@ static int check_name(const char *name, struct err *err)
 static char *socket_in(const struct server *s, const char *folder)
 {
 	const char *slash = strrchr(s->config.path, '/');
-	char *path;
 
-	return asprintf(&path, "%s/%s", folder,
-			slash ? slash + 1 : s->config.path) < 0
-		       ? NULL
-		       : path;
+	return util_text("%s/%s", folder, slash ? slash + 1 : s->config.path);
 }
 
 /* SOCKET.d, SOCKET.d/NAME, and the socket in it. */

@@ -33,8 +33,42 @@
 #ifndef GPEMU_SHARE_SHARE_H
 #define GPEMU_SHARE_SHARE_H
 
-#include "share/copies.h"
-#include "share/pace.h"
+#include "share/state.h"
+
+/* How fast iterations run: the passage of time of share/share.h. */
+
+/* Its iteration is done. What is left is a rounding error of fractions of a
+ * ns. */
+static inline bool pace_ended(const struct share_job *job)
+{
+	return job->running && job->left_ns < .5;
+}
+
+/* The quota with a part of this GPU's time that the job has, or NULL: it is one
+ * of those who share the rest. */
+static inline struct share_quota *pace_apart(const struct share_want *w,
+					     uint32_t gpu)
+{
+	return w->quota && w->quota->part_milli[gpu] ? w->quota : NULL;
+}
+
+/* The time of the next event; SHARE_NEVER: none without a call. */
+uint64_t share_next(const struct share *s);
+/* The quota gets so many thousandths of the GPU's time. -EBUSY: one of its jobs
+ * is there, or it would leave no time to a job there that has no part; -ENOSPC:
+ * more than the other quotas leave; each with a text. After share_advance. */
+int share_set_part(struct share *s, struct share_quota *q, uint32_t gpu,
+		   uint32_t milli, struct err *err);
+
+/* The copies to the GPUs: each has an engine that makes one after the other. */
+
+/*
+ * Copy the batch of the next iteration to the nth GPU of a resident job, from
+ * 0, before the others'. -EINVAL: there is no such GPU, or it has a batch;
+ * others as share_submit.
+ */
+int share_copy(struct share *s, struct share_job *job, uint32_t nth,
+	       uint64_t copy_ns, uint64_t *ret_start, uint64_t *ret_end);
 
 /* "time", "lanes", "mps"; -EINVAL with a text. */
 int share_mode_parse(const char *s, enum share_mode *ret, struct err *err);

@@ -207,11 +207,10 @@ static json_t *board_json(const struct status *st, const struct gpu_status *gpu)
 	json_t *j = gpu_board_json(b);
 
 	if (power > 0)
-		json_object_set_new(j, "power_w", json_real(power));
+		json_add_real(j, "power_w", power);
 	if (power > 0 && now > 0)
-		json_object_set_new(
-			j, "energy_j",
-			json_real(gpu_board_power_w(b, busy / now) * now));
+		json_add_real(j, "energy_j",
+			      gpu_board_power_w(b, busy / now) * now);
 	return j;
 }
 
@@ -222,9 +221,9 @@ static json_t *card_json(const struct status *st, const struct gpu_status *gpu)
 	struct identity id;
 
 	identity_of(st->s->identity, gpu->index, &id);
-	json_object_set_new(j, "uuid", json_string(id.uuid));
-	json_object_set_new(j, "serial", json_string(id.serial));
-	json_object_set_new(j, "pci_bus_id", json_string(id.pci_bus_id));
+	json_add_text(j, "uuid", id.uuid);
+	json_add_text(j, "serial", id.serial);
+	json_add_text(j, "pci_bus_id", id.pci_bus_id);
 	json_object_set_new(j, "board", board_json(st, gpu));
 	return j;
 }
@@ -278,7 +277,7 @@ static json_t *slicing_json(const struct slicing *c)
 						share_profile_speedup(p, k)));
 	json_object_set_new(j, "rows", rows);
 	if (p)
-		json_object_set_new(j, "source", json_string(p->source));
+		json_add_text(j, "source", p->source);
 	return j;
 }
 

@@ -687,13 +687,10 @@ json_t *bucket_stats(struct bucket *b)
 		if (!b->errors[i])
 			continue;
 		snprintf(name, sizeof(name), "%d", i);
-		json_object_set_new(errors, name,
-				    json_integer((json_int_t)b->errors[i]));
+		json_add_integer(errors, name, b->errors[i]);
 	}
 	if (b->connection_errors)
-		json_object_set_new(
-			errors, "connection",
-			json_integer((json_int_t)b->connection_errors));
+		json_add_integer(errors, "connection", b->connection_errors);
 	return json_pack("{s:I, s:I, s:I, s:o, s:o}", "requests",
 			 (json_int_t)b->requests, "retries",
 			 (json_int_t)b->retries, "bytes", (json_int_t)b->bytes,

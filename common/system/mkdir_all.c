@@ -7,7 +7,7 @@
 
 #include "common/util.h"
 
-int mkdir_all(const char *path, struct err *err)
+int mkdir_all(const char *path, mode_t mode, struct err *err)
 {
 	_cleanup_free_ char *copy = strdup(path);
 	char *slash = copy && *copy ? copy : NULL;
@@ -17,7 +17,7 @@ int mkdir_all(const char *path, struct err *err)
 		slash = strchr(slash + 1, '/');
 		if (slash)
 			*slash = 0;
-		if (mkdir(copy, 0777) < 0 && errno != EEXIST)
+		if (mkdir(copy, mode) < 0 && errno != EEXIST)
 			return err_set(err, -errno, "%s: %s", copy,
 				       strerror(errno));
 		if (slash)

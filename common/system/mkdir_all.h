@@ -3,9 +3,11 @@
 #ifndef GPEMU_COMMON_SYSTEM_MKDIR_ALL_H
 #define GPEMU_COMMON_SYSTEM_MKDIR_ALL_H
 
+#include <sys/types.h>
+
 #include "common/err.h"
 
-/* mkdir -p: 0, the folder is there; -errno with a text. */
-int mkdir_all(const char *path, struct err *err);
+/* mkdir -p, less the umask: 0, the folder is there; -errno with a text. */
+int mkdir_all(const char *path, mode_t mode, struct err *err);
 
 #endif

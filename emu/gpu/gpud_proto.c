@@ -151,9 +151,7 @@ static const struct type {
 
 char *gpud_grant_folder(const char *socket, const char *name)
 {
-	char *path;
-
-	return asprintf(&path, "%s.d/%s", socket, name) < 0 ? NULL : path;
+	return util_text("%s.d/%s", socket, name);
 }
 
 static uint64_t get(const uint8_t *p, size_t n)

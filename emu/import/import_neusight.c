@@ -94,11 +94,10 @@ static int add(const struct import_file *f, const struct label *l,
 		r = latency(f, j, "fw_latency", false, &step.forward_ms);
 	if (r < 0)
 		return r;
-	if (asprintf(&name, "%s:seq%" PRIu64 "%s%s", l->model, l->sequence,
-		     l->variant[0] ? ":" : "", l->variant) < 0) {
-		name = NULL;
+	name = util_text("%s:seq%" PRIu64 "%s%s", l->model, l->sequence,
+			 l->variant[0] ? ":" : "", l->variant);
+	if (!name)
 		return -ENOMEM;
-	}
 	step.model = name;
 	r = import_add(f, &step, &why);
 	return r == -EINVAL

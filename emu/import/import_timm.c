@@ -64,10 +64,9 @@ static int read_row(const struct import_file *f, struct rows *c, const int *at)
 				  "image size");
 	if (side != DEFAULT_SIDE)
 		snprintf(pixels, sizeof(pixels), ":px%" PRIu64, side);
-	if (asprintf(&model, "%s%s%s", name, pixels, layout) < 0) {
-		model = NULL;
+	model = util_text("%s%s%s", name, pixels, layout);
+	if (!model)
 		return -ENOMEM;
-	}
 	step.model = model;
 	step.sample_bytes = 3 * side * side * sizeof(float);
 	step.parameters = (uint64_t)llround(million * 1e6);

@@ -9,9 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/conf/conf.h"
-#include "common/err.h"
 #include "emu/gpu/gpus.h"
+#include "emu/profile/profile.h"
 
 struct node_link {
 	double gb_per_s; /* 10^9 bytes */
@@ -55,15 +54,7 @@ struct node_profile {
 	struct node_power power;
 };
 
-/* By name or path; free with node_profile_free, failed or not. */
-int node_profile_load(const char *name, struct node_profile *ret,
-		      struct err *err);
-/* From bytes; `name` starts the error texts. */
-int node_profile_parse(const char *bytes, size_t n, const char *name,
-		       struct node_profile *ret, struct err *err);
-void node_profile_free(struct node_profile *p);
-/* The whole profile as in the file; NULL: no memory. */
-json_t *node_profile_json(const struct node_profile *p);
+PROFILE_DECLARE(node);
 
 /* The GPU of a job that names none: the node's (all 0: no node), that of
  * $GPEMU_GPU_PROFILE, which came with the job, or one like those. */

@@ -43,11 +43,10 @@ static int beside(const char *self, const char *const places[], size_t n,
 	for (size_t i = 0; slash && i < n; i++) {
 		_cleanup_free_ char *path = NULL;
 
-		if (asprintf(&path, "%.*s/%s", (int)(slash - self), self,
-			     places[i]) < 0) {
-			path = NULL;
+		path = util_text("%.*s/%s", (int)(slash - self), self,
+				 places[i]);
+		if (!path)
 			return -ENOMEM;
-		}
 		if (is_dir(path)) {
 			*ret = TAKE_PTR(path);
 			return 1;
@@ -77,10 +76,9 @@ int profile_beside_executable(const char *in_tree, const char *installed,
 
 	if (r < 0)
 		return r;
-	if (asprintf(&in_wheel, UTIL_WHEEL_UP "/%s", installed) < 0) {
-		in_wheel = NULL;
+	in_wheel = util_text(UTIL_WHEEL_UP "/%s", installed);
+	if (!in_wheel)
 		return -ENOMEM;
-	}
 	const char *const places[] = { in_tree, installed, in_wheel };
 
 	r = beside(exe, places, ARRAY_SIZE(places), ret);

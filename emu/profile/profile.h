@@ -97,9 +97,23 @@ int profile_load(enum profile_kind kind, const char *name,
 		 void *object, struct err *err);
 
 /*
- * The functions of a kind, such as share_profile_load: by the `fields` and the
- * `check` of its file, from the defaults that follow. `end` is what they then
- * return, an expression of `ret` that may complete it.
+ * Declares the functions of a kind, such as share_profile_load: by name or
+ * path, or from bytes (`name` starts the error texts). Free it with
+ * share_profile_free, failed or not. share_profile_json: all of it, as in the
+ * file; NULL: no memory.
+ */
+#define PROFILE_DECLARE(kind)                                                  \
+	int kind##_profile_load(const char *name, struct kind##_profile *ret,  \
+				struct err *err);                              \
+	int kind##_profile_parse(const char *bytes, size_t n,                  \
+				 const char *name, struct kind##_profile *ret, \
+				 struct err *err);                             \
+	void kind##_profile_free(struct kind##_profile *p);                    \
+	json_t *kind##_profile_json(const struct kind##_profile *p)
+/*
+ * Defines them: by the `fields` and the `check` of its file, from the defaults
+ * that follow. `end` is what load and parse then return, an expression of `ret`
+ * that may complete it.
  */
 #define PROFILE_FUNCTIONS(kind, which, check, end, ...)                        \
 	int kind##_profile_load(const char *name, struct kind##_profile *ret,  \

@@ -9,8 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/conf/conf.h"
-#include "common/err.h"
+#include "emu/profile/profile.h"
 
 /* One point of the size distribution; linear between points. */
 struct dataset_quantile {
@@ -30,19 +29,11 @@ struct dataset_profile {
 	struct conf_list sizes; /* struct dataset_quantile, >= 2 */
 };
 
-/* By name or path; free with dataset_profile_free, failed or not. */
-int dataset_profile_load(const char *name, struct dataset_profile *ret,
-			 struct err *err);
-/* From bytes; `name` starts the error texts. */
-int dataset_profile_parse(const char *bytes, size_t n, const char *name,
-			  struct dataset_profile *ret, struct err *err);
+PROFILE_DECLARE(dataset);
 /* Files whose sizes are normal with this mean and deviation in bytes; what is
  * below 1 is 1. -ENOMEM with a text. */
 int dataset_profile_normal(uint64_t files, double mean, double sd,
 			   struct dataset_profile *ret, struct err *err);
-void dataset_profile_free(struct dataset_profile *p);
-/* All of it, as in the file; NULL: no memory. */
-json_t *dataset_profile_json(const struct dataset_profile *p);
 
 /* File size in bytes at quantile q (0..1); mean file size in bytes. */
 double dataset_profile_quantile(const struct dataset_profile *p, double q);

@@ -3,15 +3,85 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/conf/conf.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
 #include "emu/profile/precision.h"
 #include "emu/profile/profile.h"
+
+/* --- the board ------------------------------------------------------------ */
+
+#define BOARD_NUMBER(member, least, most)                                 \
+	{                                                                 \
+#member, CONF_DOUBLE, offsetof(struct gpu_board, member), \
+			.min = least, .max = most                         \
+	}
+static const struct conf_field board_fields[] = {
+	{ "brand", CONF_STRING, offsetof(struct gpu_board, brand) },
+	BOARD_NUMBER(compute_capability, 1, 100),
+	BOARD_NUMBER(cores, 1, 1e6),
+	BOARD_NUMBER(power_limit_w, .001, 1e5),
+	BOARD_NUMBER(power_idle_w, .001, 1e5),
+	BOARD_NUMBER(power_min_w, .001, 1e5),
+	BOARD_NUMBER(power_max_w, .001, 1e5),
+	BOARD_NUMBER(temperature_c, 1, 200),
+	BOARD_NUMBER(clock_mhz, 1, 1e5),
+	BOARD_NUMBER(memory_clock_mhz, 1, 1e5),
+	BOARD_NUMBER(video_clock_mhz, 1, 1e5),
+	BOARD_NUMBER(clock_reasons, 1, 0x1p32),
+	BOARD_NUMBER(memory_bus_bits, 1, 1e6),
+	BOARD_NUMBER(pcie_generation, 1, 100),
+	BOARD_NUMBER(pcie_width, 1, 32),
+	{ "ecc", CONF_BOOL, offsetof(struct gpu_board, ecc) },
+	{ "mig", CONF_BOOL, offsetof(struct gpu_board, mig) },
+	{ "source", CONF_STRING, offsetof(struct gpu_board, source),
+	  .required = true },
+	{ 0 },
+};
+
+static int board_check(const void *object, struct err *err)
+{
+	const struct gpu_board *b = object;
+
+	if (b->power_idle_w > 0 && b->power_idle_w > b->power_limit_w)
+		return err_set(err, -EINVAL,
+			       "power_idle_w is above power_limit_w");
+	if (b->power_min_w > b->power_limit_w ||
+	    (b->power_max_w > 0 && b->power_max_w < b->power_limit_w))
+		return err_set(err, -EINVAL,
+			       "power_limit_w is not within power_min_w and "
+			       "power_max_w");
+	return 0;
+}
+
+json_t *gpu_board_json(const struct gpu_board *b)
+{
+	json_t *j = conf_json(board_fields, b), *value;
+	const char *key;
+	void *next;
+
+	json_object_del(j, "source");
+	json_object_foreach_safe (j, next, key, value)
+		if (!json_is_true(value) && !json_is_string(value) &&
+		    !(json_number_value(value) > 0))
+			json_object_del(j, key);
+	return j;
+}
+
+double gpu_board_power_w(const struct gpu_board *b, double busy)
+{
+	return b->power_idle_w > 0
+		       ? b->power_idle_w +
+				 (b->power_limit_w - b->power_idle_w) * busy
+		       : 0;
+}
 
 /* Bounds that no device reaches; they keep ns in uint64_t and sums finite. */
 #define MAX_MS 1e9
@@ -167,7 +237,7 @@ static const struct conf_field fields[] = {
 	{ "noise", CONF_RECORD, offsetof(struct gpu_profile, noise),
 	  .fields = noise_fields },
 	{ "board", CONF_RECORD, offsetof(struct gpu_profile, board),
-	  .fields = gpu_board_fields, .check = gpu_board_check },
+	  .fields = board_fields, .check = board_check },
 	{ "models", CONF_MAP, offsetof(struct gpu_profile, models),
 	  .required = true, .item_size = sizeof(struct gpu_model),
 	  .fields = model_fields },
@@ -374,7 +444,7 @@ const struct gpu_model *gpu_profile_model(const struct gpu_profile *p,
 	return NULL;
 }
 
-/* --- the table -------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------ */
 
 /* The rows between which `batch` lies, and the position between them (0: a, 1:
  * b). */
@@ -427,7 +497,7 @@ static uint64_t ms_to_ns(double ms)
 	return (uint64_t)llround(fmin(ms, MAX_MS * 1e3) * 1e6);
 }
 
-/* --- copies ----------------------------------------------------------- */
+/* --- copies --------------------------------------------------------------- */
 
 uint64_t gpu_sample_bytes(const struct gpu_profile *p,
 			  const struct gpu_model *m)
@@ -522,7 +592,7 @@ double gpu_link_bytes_per_s(const struct gpu_profile *p)
 		       : 0;
 }
 
-/* --- a step ----------------------------------------------------------- */
+/* --- a step --------------------------------------------------------------- */
 
 static enum gpu_origin origin_of(const struct gpu_model *m,
 				 const struct place *p, uint64_t batch)

@@ -18,12 +18,39 @@
 #ifndef GPEMU_EMU_PROFILE_PROFILE_GPU_H
 #define GPEMU_EMU_PROFILE_PROFILE_GPU_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/conf/conf.h"
-#include "common/err.h"
-#include "emu/profile/profile_board.h"
+#include "emu/profile/profile.h"
+
+/*
+ * The card, as monitoring shows it; no duration depends on it. 0, NULL, false:
+ * not given. The clocks are the highest, and the emulated GPU always runs at
+ * them.
+ */
+struct gpu_board {
+	char *brand;		   /* NVML's: "Tesla", "NVIDIA" */
+	double compute_capability; /* 7.5 */
+	double cores;		   /* of CUDA */
+	double power_limit_w, power_idle_w;
+	double power_min_w, power_max_w; /* what the limit may be set to */
+	double temperature_c;
+	double clock_mhz, memory_clock_mhz, video_clock_mhz;
+	double clock_reasons; /* NVML's mask of those that the card reports */
+	double memory_bus_bits;
+	double pcie_generation, pcie_width;
+	bool ecc; /* it has error correction, and that is enabled */
+	bool mig; /* it could be divided into instances, and is not */
+	char *source;
+};
+
+/* What is given of a board, but its source, by the keys of the file and in
+ * their order; NULL: no memory. */
+json_t *gpu_board_json(const struct gpu_board *b);
+/* The mean power, in W, of a board that is busy for this share of the time,
+ * 0..1: on the line from power_idle_w to power_limit_w. 0: not given. */
+double gpu_board_power_w(const struct gpu_board *b, double busy);
 
 /* The default. */
 #define GPU_DEFAULT "v100"
@@ -148,20 +175,13 @@ struct gpu_cost {
 	double spread_pct; /* see struct gpu_row; 0: not given */
 };
 
-/* Load by name, alias or path; free with gpu_profile_free, failed or not. */
-int gpu_profile_load(const char *name, struct gpu_profile *ret,
-		     struct err *err);
+/* A name may be an alias. */
+PROFILE_DECLARE(gpu);
 /* The same, but `models` may be missing: the head of a profile. */
 int gpu_profile_load_head(const char *name, struct gpu_profile *ret,
 			  struct err *err);
-/* From bytes; `name` starts the error texts. */
-int gpu_profile_parse(const char *bytes, size_t n, const char *name,
-		      struct gpu_profile *ret, struct err *err);
-void gpu_profile_free(struct gpu_profile *p);
 /* Free only the models; the list is empty then. */
 void gpu_profile_free_models(struct gpu_profile *p);
-/* All of it, as in the file; NULL: no memory. */
-json_t *gpu_profile_json(const struct gpu_profile *p);
 /* As YAML that reads back; the same profile gives the same bytes. */
 void gpu_profile_write(const struct gpu_profile *p, FILE *f);
 

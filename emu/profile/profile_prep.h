@@ -14,10 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/conf/conf.h"
-#include "common/err.h"
 #include "common/rng.h"
 #include "emu/profile/dist.h"
+#include "emu/profile/profile.h"
 
 /* The default. */
 #define PREP_DEFAULT "pytorch-pillow"
@@ -55,18 +54,10 @@ struct prep_profile {
 	struct prep_gpu gpu;	 /* no rows: nothing */
 };
 
-/* By name or path; free with prep_profile_free, failed or not. */
-int prep_profile_load(const char *name, struct prep_profile *ret,
-		      struct err *err);
-/* From bytes; `name` starts the error texts. */
-int prep_profile_parse(const char *bytes, size_t n, const char *name,
-		       struct prep_profile *ret, struct err *err);
+PROFILE_DECLARE(prep);
 /* Only the time of a sample, whatever its size, as dist_time_parse reads it. */
 int prep_profile_given(const char *time, struct prep_profile *ret,
 		       struct err *err);
-void prep_profile_free(struct prep_profile *p);
-/* All of it, as in the file; NULL: no memory. */
-json_t *prep_profile_json(const struct prep_profile *p);
 
 /* The time of a sample of `bytes`, ns: one draw. */
 uint64_t prep_profile_cost(const struct prep_profile *p, uint64_t bytes,

@@ -10,8 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/conf/conf.h"
-#include "common/err.h"
+#include "emu/profile/profile.h"
 
 struct share_row {
 	uint64_t jobs;
@@ -28,19 +27,11 @@ struct share_profile {
 	struct conf_list rows; /* struct share_row: jobs 1, 2, 3, ... */
 };
 
-/* By name or path; free with share_profile_free, failed or not. */
-int share_profile_load(const char *name, struct share_profile *ret,
-		       struct err *err);
-/* From bytes; `name` starts the error texts. */
-int share_profile_parse(const char *bytes, size_t n, const char *name,
-			struct share_profile *ret, struct err *err);
+PROFILE_DECLARE(share);
 /* That of jobs that take turns on such a GPU (struct gpu_profile: name): 1; 0:
  * there is none, and *ret is empty. Errors as share_profile_load. */
 int share_profile_of_gpu(const char *gpu, struct share_profile *ret,
 			 struct err *err);
-void share_profile_free(struct share_profile *p);
-/* All of it, as in the file; NULL: no memory. */
-json_t *share_profile_json(const struct share_profile *p);
 
 /*
  * The speedup of `jobs` >= 1 concurrent jobs; constant beyond the last row. An

@@ -225,7 +225,8 @@ int table_parse(const char *bytes, size_t n, const char *name, struct table *t,
 	return r;
 }
 
-int table_load(const char *path, struct table *ret, struct err *err)
+/* table_parse of a file. */
+static int table_load(const char *path, struct table *ret, struct err *err)
 {
 	struct csv csv;
 	int r = csv_load(path, columns, &csv, err);

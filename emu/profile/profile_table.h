@@ -44,12 +44,10 @@ struct table {
 const char *table_column_name(size_t column);
 
 /*
- * Read "model,batch_size,forward_s,backward_s,transfer_s,peak_mib,
- * persistent_mib"; the rows of a model are contiguous. Free with table_free,
- * failed or not.
+ * Add "model,batch_size,forward_s,backward_s,transfer_s,peak_mib,
+ * persistent_mib" to a table; the rows of a model are contiguous. Safe on any
+ * input. Free with table_free, failed or not.
  */
-int table_load(const char *path, struct table *ret, struct err *err);
-/* The same from bytes, added to a table; safe on any input. */
 int table_parse(const char *bytes, size_t n, const char *name, struct table *t,
 		struct err *err);
 void table_free(struct table *t);

@@ -11,9 +11,21 @@
 #include "emu/profile/profile.h"
 #include "emu/profile/profile_gpu.h"
 
-/* The stream for text output: stdout, or none if --json uses it. */
-FILE *profile_tool_out(const struct cli_common *common);
-void profile_tool_out_close(FILE **f);
+/* A subcommand with its options and arguments read. Text goes to `f`, which is
+ * none if --json uses stdout; *ret, unless it stays NULL, is the record.
+ * Returns an exit status, or -errno with a text; -EDOM: a usage error. */
+typedef int (*profile_tool_fn)(void *options, char **args, FILE *f,
+			       json_t **ret, struct err *err);
+
+/* A subcommand whose options begin with a struct cli_common: parse the command
+ * line into `options`, which hold the defaults, and `args`; call `run`; write
+ * its record, if any, where --json says; release the options. Returns the exit
+ * status. */
+int profile_tool_run(const struct cli_program *program, int argc, char **argv,
+		     void *options, char **args, profile_tool_fn run);
+
+/* The options of subcommands that have none of their own. */
+extern const struct conf_field profile_tool_common_fields[];
 
 /* The kind that a word names, or -EINVAL with a text that lists them. */
 int profile_tool_kind(const char *word, struct err *err);

@@ -196,6 +196,19 @@ static int fit_model(const char *model, const char *gpu,
 	return 0;
 }
 
+static int fit(void *options, char **args, FILE *f, json_t **ret,
+	       struct err *err)
+{
+	const struct options *o = options;
+	struct tally tally = { 0 };
+
+	if (args[1])
+		return fit_model(args[0], args[1], o, ret, f, err);
+	*ret = json_array();
+	return args[0] ? fit_gpu(args[0], o, *ret, &tally, f, err)
+		       : fit_all(o, *ret, f, err);
+}
+
 int profile_tool_fit(int argc, char **argv)
 {
 	static const struct cli_program program = {
@@ -208,25 +221,7 @@ int profile_tool_fit(int argc, char **argv)
 		.fields = fields,
 	};
 	struct options o = { 0 };
-	struct err err = { 0 };
-	char *args[2] = { 0 };
-	json_auto_t *j = NULL;
-	struct tally tally = { 0 };
-	int r;
+	char *args[2];
 
-	cli_parse(&program, argc, argv, &o, args);
-
-	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
-
-	if (args[1]) {
-		r = fit_model(args[0], args[1], &o, &j, f, &err);
-	} else {
-		j = json_array();
-		r = args[0] ? fit_gpu(args[0], &o, j, &tally, f, &err)
-			    : fit_all(&o, j, f, &err);
-	}
-	if (r == 0 && o.common.json)
-		r = json_write(j, o.common.json, &err);
-	conf_free(fields, &o);
-	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+	return profile_tool_run(&program, argc, argv, &o, args, fit);
 }

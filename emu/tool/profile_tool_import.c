@@ -200,18 +200,25 @@ static int make_models(struct gpu_profile *p, const struct table *t,
 
 /* --- import ----------------------------------------------------------- */
 
-static int import(char *const *paths, const struct options *o, struct err *err)
+static int import(void *options, char **paths, FILE *f, json_t **ret,
+		  struct err *err)
 {
 	static const char *const facts_columns[] = { "model", "parameters",
 						     NULL };
 	static const char *const transfer_columns[] = { "model",
 							"model_transfer_s",
 							NULL };
+	const struct options *o = options;
 	struct csv facts = { 0 }, transfer = { 0 };
 	struct gpu_profile p;
 	struct table t = { 0 };
-	int r = gpu_profile_load_head(o->head, &p, err);
+	int r;
 
+	(void)f;
+	(void)ret;
+	if (!o->head)
+		return err_set(err, -EDOM, "--head is required");
+	r = gpu_profile_load_head(o->head, &p, err);
 	gpu_profile_free_models(&p);
 	if (r == 0)
 		r = load_measured(paths, o, &p, &t, err);
@@ -253,18 +260,7 @@ int profile_tool_import(int argc, char **argv)
 		.kinds = kinds,
 	};
 	struct options o = { .tolerance_pct = 1 };
-	struct err err = { 0 };
-	int r;
 
-	if (!paths)
-		return cli_fail(-ENOMEM, &err);
-	cli_parse(&program, argc, argv, &o, paths);
-	if (!o.head) {
-		fprintf(stderr, "%s: --head is required\n", program.name);
-		conf_free(import_fields, &o);
-		return EXIT_STATUS_USAGE;
-	}
-	r = import(paths, &o, &err);
-	conf_free(import_fields, &o);
-	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+	return paths ? profile_tool_run(&program, argc, argv, &o, paths, import)
+		     : cli_fail(-ENOMEM, &(struct err){ 0 });
 }

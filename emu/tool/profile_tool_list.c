@@ -26,10 +26,6 @@ static const struct conf_field list_fields[] = {
 	  .help = "print the page of docs/ on the database" },
 	{ 0 },
 };
-static const struct conf_field fields[] = {
-	CLI_COMMON_FIELDS(struct options, common),
-	{ 0 },
-};
 
 /* --- list ------------------------------------------------------------- */
 
@@ -120,20 +116,25 @@ static int list_kinds(int only, FILE *f, json_t *j, struct err *err)
 	return r;
 }
 
-/* Of options that do not go together; 0, or -EINVAL with a text. */
-static int kind_of_options(const struct options *o, const char *kind, int *ret,
-			   struct err *err)
+static int list(void *options, char **args, FILE *f, json_t **ret,
+		struct err *err)
 {
-	*ret = kind ? profile_tool_kind(kind, err) : -1;
-	if (kind && *ret < 0)
-		return *ret;
-	if (o->models && kind && *ret != PROFILE_GPU)
-		return err_set(err, -EINVAL, "only GPUs have --models");
-	if (o->markdown && (o->models || kind))
-		return err_set(err, -EINVAL,
+	const struct options *o = options;
+	int only = args[0] ? profile_tool_kind(args[0], err) : -1;
+
+	if (args[0] && only < 0)
+		return -EDOM;
+	if (o->models && args[0] && only != PROFILE_GPU)
+		return err_set(err, -EDOM, "only GPUs have --models");
+	if (o->markdown && (o->models || args[0]))
+		return err_set(err, -EDOM,
 			       "--markdown prints the whole page: no KIND, no "
 			       "--models");
-	return 0;
+	*ret = o->models ? json_array() : json_object();
+	if (o->models)
+		return list_models(o->models, f, *ret, err);
+	return o->markdown ? profile_tool_page(f, err)
+			   : list_kinds(only, f, *ret, err);
 }
 
 int profile_tool_list(int argc, char **argv)
@@ -147,31 +148,9 @@ int profile_tool_list(int argc, char **argv)
 		.fields = list_fields,
 	};
 	struct options o = { 0 };
-	struct err err = { 0 };
-	json_auto_t *j = NULL;
 	char *kind;
-	int r, only;
 
-	cli_parse(&program, argc, argv, &o, &kind);
-
-	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
-
-	if (kind_of_options(&o, kind, &only, &err) < 0) {
-		fprintf(stderr, "%s: %s\n", program.name, err.text);
-		conf_free(list_fields, &o);
-		return EXIT_STATUS_USAGE;
-	}
-	j = o.models ? json_array() : json_object();
-	if (o.models)
-		r = list_models(o.models, f, j, &err);
-	else if (o.markdown)
-		r = profile_tool_page(f, &err);
-	else
-		r = list_kinds(only, f, j, &err);
-	if (r == 0 && o.common.json)
-		r = json_write(j, o.common.json, &err);
-	conf_free(list_fields, &o);
-	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+	return profile_tool_run(&program, argc, argv, &o, &kind, list);
 }
 
 /* --- check ------------------------------------------------------------ */
@@ -257,6 +236,20 @@ static int check_all(FILE *f, json_t *j, struct err *err)
 	return good;
 }
 
+static int check(void *options, char **files, FILE *f, json_t **ret,
+		 struct err *err)
+{
+	int good = 1;
+
+	(void)options;
+	*ret = json_array();
+	for (size_t i = 0; files[i]; i++)
+		good &= check_file(files[i], f, *ret);
+	if (!files[0])
+		good = check_all(f, *ret, err);
+	return good < 0 ? good : good ? EXIT_STATUS_DONE : EXIT_STATUS_FAILED;
+}
+
 int profile_tool_check(int argc, char **argv)
 {
 	_cleanup_free_ char **files = calloc((size_t)argc + 1, sizeof(*files));
@@ -266,27 +259,10 @@ int profile_tool_check(int argc, char **argv)
 		.n_optional = (size_t)argc,
 		.summary = "Read every profile of the database, or the given "
 			   "files, and report errors.",
-		.fields = fields,
+		.fields = profile_tool_common_fields,
 	};
-	json_auto_t *j = json_array();
-	struct options o = { 0 };
-	struct err err = { 0 };
-	int r = 1; /* valid */
+	struct cli_common o = { 0 };
 
-	if (!files)
-		return cli_fail(-ENOMEM, &err);
-	cli_parse(&program, argc, argv, &o, files);
-
-	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
-
-	for (size_t i = 0; files[i]; i++)
-		r &= check_file(files[i], f, j);
-	if (!files[0])
-		r = check_all(f, j, &err);
-	if (r >= 0 && o.common.json && json_write(j, o.common.json, &err) < 0)
-		r = -EIO;
-	conf_free(fields, &o);
-	if (r < 0)
-		return cli_fail(r, &err);
-	return r ? EXIT_STATUS_DONE : EXIT_STATUS_FAILED;
+	return files ? profile_tool_run(&program, argc, argv, &o, files, check)
+		     : cli_fail(-ENOMEM, &(struct err){ 0 });
 }

@@ -33,6 +33,8 @@ struct options {
 	uint64_t image_size;
 	uint64_t threads;
 	uint64_t memory_bytes;
+	int argc; /* the command line */
+	char **argv;
 };
 
 #define WORD(key, member, name, text)                               \
@@ -108,31 +110,37 @@ static json_t *for_python(const struct options *o, const char *command)
 }
 
 static int keep(const struct options *o, const struct python_result *result,
-		struct err *err)
+		json_t **ret, struct err *err)
 {
 	struct gpu_profile p;
 	int r = gpu_profile_parse(result->text, result->n, "measured", &p, err);
 
 	if (r == 0)
 		r = profile_tool_write(&p, o->output, err);
-	if (r == 0 && o->common.json) {
-		json_auto_t *j = gpu_profile_json(&p);
-
-		r = j ? json_write(j, o->common.json, err) : -ENOMEM;
-	}
+	if (r == 0)
+		*ret = gpu_profile_json(&p);
 	gpu_profile_free(&p);
 	return r;
 }
 
-/* An exit status, or -errno. */
-static int measure(const struct options *o, int argc, char **argv,
+static int measure(void *options, char **args, FILE *f, json_t **ret,
 		   struct err *err)
 {
 	_cleanup_free_ char *command = NULL, *text = NULL;
+	struct options *o = options;
 	json_auto_t *j = NULL;
 	struct python_result result;
-	int r = command_line(argc, argv, &command);
+	int r;
 
+	(void)args;
+	(void)f;
+	if (!o->output)
+		return err_set(err, -EDOM, "--output FILE is missing");
+	if (!o->state && asprintf(&o->state, "%s.state", o->output) < 0) {
+		o->state = NULL;
+		return -ENOMEM;
+	}
+	r = command_line(o->argc, o->argv, &command);
 	if (r == 0 && !(j = for_python(o, command)))
 		r = err_set(err, -EINVAL, "an option is not UTF-8");
 	if (r < 0)
@@ -150,7 +158,7 @@ static int measure(const struct options *o, int argc, char **argv,
 		python_raise(&result);
 	}
 	if (result.n)
-		r = keep(o, &result, err);
+		r = keep(o, &result, ret, err);
 	if (r < 0)
 		return r;
 	if (result.status > 128)
@@ -161,7 +169,7 @@ static int measure(const struct options *o, int argc, char **argv,
 	return result.status;
 }
 
-static struct options defaults(void)
+static struct options defaults(int argc, char **argv)
 {
 	return (struct options){
 		.device = strdup("auto"),
@@ -172,6 +180,8 @@ static struct options defaults(void)
 		.sequence = strdup("128"),
 		.image_size = 224,
 		.seconds = 2,
+		.argc = argc,
+		.argv = argv,
 	};
 }
 
@@ -188,25 +198,10 @@ int profile_tool_measure(int argc, char **argv)
 		.fields = fields,
 	};
 	struct options o;
-	struct err err = { 0 };
-	int r = 0;
 
 	for (int i = 1; i < argc; i++)
 		if (!strncmp(argv[i], "--storage", 9))
 			return profile_tool_measure_storage(argc, argv);
-	o = defaults();
-	cli_parse(&program, argc, argv, &o, NULL);
-	if (!o.output) {
-		fprintf(stderr, "%s: --output FILE is missing\n", program.name);
-		conf_free(fields, &o);
-		return EXIT_STATUS_USAGE;
-	}
-	if (!o.state && asprintf(&o.state, "%s.state", o.output) < 0) {
-		o.state = NULL;
-		r = -ENOMEM;
-	}
-	if (r == 0)
-		r = measure(&o, argc, argv, &err);
-	conf_free(fields, &o);
-	return r < 0 ? cli_fail(r, &err) : r;
+	o = defaults(argc, argv);
+	return profile_tool_run(&program, argc, argv, &o, NULL, measure);
 }

@@ -25,6 +25,8 @@ struct options {
 	char *model, *precision;
 	double rate;
 	uint64_t batch, memory, parameters, sample_bytes;
+	int argc; /* the command line */
+	char **argv;
 };
 
 /* "1.5G": 10^9 bytes per s, as networks and data sheets count. */
@@ -131,7 +133,7 @@ static const struct conf_field gpu_fields[] = {
 };
 
 /* The command, without where its output goes. */
-static char *command_of(const char *name, int argc, char **argv)
+static char *command_of(int argc, char **argv)
 {
 	char *text = NULL;
 	size_t n = 0;
@@ -139,7 +141,7 @@ static char *command_of(const char *name, int argc, char **argv)
 
 	if (!f)
 		return NULL;
-	fprintf(f, "numbers of its user: %s", name);
+	fprintf(f, "numbers of its user: %s", argv[0]);
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "-o") || !strcmp(argv[i], "--output"))
 			i++;
@@ -160,10 +162,10 @@ static char *name_of(const char *output)
 	return n ? strndup(base, n) : strdup("mine");
 }
 
-static int fill_in(struct options *o, const char *name, int argc, char **argv)
+static int fill_in(struct options *o)
 {
 	if (!o->source)
-		o->source = command_of(name, argc, argv);
+		o->source = command_of(o->argc, o->argv);
 	if (!o->name)
 		o->name = name_of(o->output);
 	return o->source && o->name ? 0 : -ENOMEM;
@@ -241,14 +243,27 @@ static void write_storage(const struct options *o, FILE *f)
 	write_writes(o, f);
 }
 
-static int make_storage(const struct options *o, struct err *err)
+static int make_storage(void *options, char **args, FILE *text, json_t **ret,
+			struct err *err)
 {
+	struct options *o = options;
 	struct storage_profile *p = NULL;
 	_cleanup_free_ char *yaml = NULL;
 	size_t n = 0;
-	FILE *f = open_memstream(&yaml, &n);
-	int r;
+	FILE *f;
+	int r = fill_in(o);
 
+	(void)args;
+	(void)text;
+	(void)ret;
+	if (!(o->read_latency_ns || o->bandwidth || o->iops > 0 || o->seek_ns ||
+	      o->open_latency_ns) ||
+	    (o->write_buffer && !o->write_bandwidth))
+		return err_set(err, -EDOM,
+			       "give at least one of --read-latency, "
+			       "--bandwidth, --iops, --open-latency, --seek; "
+			       "and --write-bandwidth with --write-buffer");
+	f = r == 0 ? open_memstream(&yaml, &n) : NULL;
 	if (!f)
 		return -ENOMEM;
 	write_storage(o, f);
@@ -268,34 +283,18 @@ static int new_storage(int argc, char **argv)
 			   "device. What is not given takes no time.",
 		.fields = storage_fields,
 	};
-	struct options o = { 0 };
-	struct err err = { 0 };
-	bool given;
-	int r;
+	struct options o = { .argc = argc, .argv = argv };
 
-	cli_parse(&program, argc, argv, &o, NULL);
-	given = (o.read_latency_ns || o.bandwidth || o.iops > 0 || o.seek_ns ||
-		 o.open_latency_ns) &&
-		(o.write_bandwidth || !o.write_buffer);
-	r = given ? fill_in(&o, program.name, argc, argv) : 0;
-	if (given && r == 0)
-		r = make_storage(&o, &err);
-	if (!given)
-		fprintf(stderr,
-			"%s: give at least one of --read-latency, --bandwidth, "
-			"--iops, --open-latency, --seek; and "
-			"--write-bandwidth with --write-buffer\n",
-			program.name);
-	conf_free(storage_fields, &o);
-	return !given  ? EXIT_STATUS_USAGE
-	       : r < 0 ? cli_fail(r, &err)
-		       : EXIT_STATUS_DONE;
+	return profile_tool_run(&program, argc, argv, &o, NULL, make_storage);
 }
 
 /* --- gpu ------------------------------------------------------------------ */
 
-static int make_gpu(const struct options *o, struct err *err)
+static int make_gpu(void *options, char **args, FILE *f, json_t **ret,
+		    struct err *err)
 {
+	struct options *o = options;
+	int r = fill_in(o);
 	const struct gpu_rate rate = { .name = o->name,
 				       .source = o->source,
 				       .model = o->model,
@@ -306,8 +305,15 @@ static int make_gpu(const struct options *o, struct err *err)
 				       .parameters = o->parameters,
 				       .sample_bytes = o->sample_bytes };
 	struct gpu_profile p;
-	int r = gpu_profile_from_rate(&rate, &p, err);
 
+	(void)args;
+	(void)f;
+	(void)ret;
+	if (!o->model || o->rate <= 0)
+		return err_set(err, -EDOM,
+			       "--model NAME and --rate N are required");
+	if (r == 0)
+		r = gpu_profile_from_rate(&rate, &p, err);
 	if (r == 0)
 		r = profile_tool_write(&p, o->output, err);
 	gpu_profile_free(&p);
@@ -322,23 +328,9 @@ static int new_gpu(int argc, char **argv)
 			   "trains a model.",
 		.fields = gpu_fields,
 	};
-	struct options o = { 0 };
-	struct err err = { 0 };
-	bool given;
-	int r;
+	struct options o = { .argc = argc, .argv = argv };
 
-	cli_parse(&program, argc, argv, &o, NULL);
-	given = o.model && o.rate > 0;
-	r = given ? fill_in(&o, program.name, argc, argv) : 0;
-	if (given && r == 0)
-		r = make_gpu(&o, &err);
-	if (!given)
-		fprintf(stderr, "%s: --model NAME and --rate N are required\n",
-			program.name);
-	conf_free(gpu_fields, &o);
-	return !given  ? EXIT_STATUS_USAGE
-	       : r < 0 ? cli_fail(r, &err)
-		       : EXIT_STATUS_DONE;
+	return profile_tool_run(&program, argc, argv, &o, NULL, make_gpu);
 }
 
 int profile_tool_new(int argc, char **argv)

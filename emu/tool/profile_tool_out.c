@@ -4,10 +4,19 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/util.h"
 #include "emu/tool/profile_tool.h"
 
-FILE *profile_tool_out(const struct cli_common *common)
+struct options {
+	struct cli_common common;
+};
+const struct conf_field profile_tool_common_fields[] = {
+	CLI_COMMON_FIELDS(struct options, common),
+	{ 0 },
+};
+
+static FILE *open_text(const struct cli_common *common)
 {
 	FILE *nowhere;
 
@@ -17,10 +26,28 @@ FILE *profile_tool_out(const struct cli_common *common)
 	return nowhere ? nowhere : stderr;
 }
 
-void profile_tool_out_close(FILE **f)
+int profile_tool_run(const struct cli_program *program, int argc, char **argv,
+		     void *options, char **args, profile_tool_fn run)
 {
-	if (*f != stdout && *f != stderr)
-		fclose(*f);
+	const struct cli_common *common = options;
+	json_auto_t *j = NULL;
+	struct err err = { 0 };
+	FILE *f;
+	int r, written = 0;
+
+	cli_parse(program, argc, argv, options, args);
+	f = open_text(common);
+	r = run(options, args, f, &j, &err);
+	if (r >= 0 && j && common->json)
+		written = json_write(j, common->json, &err);
+	if (f != stdout && f != stderr)
+		fclose(f);
+	conf_free(program->fields, options);
+	r = written < 0 ? written : r;
+	if (r >= 0)
+		return r;
+	return r == -EDOM ? (cli_fail(r, &err), EXIT_STATUS_USAGE)
+			  : cli_fail(r, &err);
 }
 
 int profile_tool_save(const char *bytes, size_t n, const char *path,

@@ -55,11 +55,9 @@ static int search(const char *folders, struct stop *stop, char **ret)
 		const char *end = strchrnul(folders, ':');
 		int r;
 
-		if (asprintf(&path, "%.*s/python3", (int)(end - folders),
-			     folders) < 0) {
-			path = NULL;
+		path = util_text("%.*s/python3", (int)(end - folders), folders);
+		if (!path)
 			return -ENOMEM;
-		}
 		r = access(path, X_OK) == 0 ? has_torch(path, stop) : 0;
 		if (r < 0)
 			return r;

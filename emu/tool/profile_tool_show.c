@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* gpemu-profile show: a profile, a model of a GPU, one step of it. */
+/* The kinds of profiles: which one a word or a file is of, a line about one for
+ * lists and checks, and gpemu-profile show: all of it. */
 #include "emu/tool/profile_tool.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "emu/profile/profile.h"
 #include "emu/profile/profile_dataset.h"
 #include "emu/profile/profile_gpu.h"
@@ -16,23 +19,6 @@
 #include "emu/profile/profile_prep.h"
 #include "emu/profile/profile_share.h"
 #include "emu/profile/profile_storage.h"
-
-struct options {
-	struct cli_common common;
-};
-static const struct conf_field fields[] = {
-	CLI_COMMON_FIELDS(struct options, common),
-	{ 0 },
-};
-
-static void show_head(FILE *f, const char *name, const char *source,
-		      bool verified, const char *notes)
-{
-	fprintf(f, "%s\nsource      %s%s\n", name, source,
-		verified ? "" : "  UNVERIFIED");
-	if (notes)
-		fprintf(f, "notes       %s\n", notes);
-}
 
 /* --- storage ---------------------------------------------------------- */
 
@@ -212,89 +198,90 @@ static void show_groups(const struct storage_profile *p, FILE *f)
 	show_source(f, "", p->quota.source, p->quota.verified);
 }
 
-static int show_storage(const char *name, FILE *f, json_t **ret,
-			struct err *err)
+static void show_storage(const void *v, FILE *f)
 {
-	struct storage_profile *p;
-	int r = storage_profile_load(name, &p, err);
+	const struct storage_profile *p = v;
 
-	if (r < 0)
-		return r;
-	show_head(f, p->name, p->source, true, p->notes);
 	show_groups(p, f);
 	show_capacity(f, p);
 	show_price(f, p);
 	for (int op = 0; op < STORAGE_N_OPS; op++)
 		show_class(f, storage_op_name((enum storage_op)op), &p->op[op]);
-	*ret = storage_profile_json(p);
-	storage_profile_free(p);
-	return 0;
+}
+
+static void storage_line(const void *v, char *line, size_t size)
+{
+	const struct storage_profile *p = v;
+	const struct storage_class *read = &p->op[STORAGE_READ];
+
+	snprintf(line, size, "a read takes %.4g ms on average",
+		 (dist_time_mean(&read->occupancy) +
+		  dist_time_mean(&read->latency) + dist_time_mean(&read->seek) +
+		  (double)read->rotation_ns / 2) /
+			 1e6);
 }
 
 /* --- dataset ---------------------------------------------------------- */
 
-static int show_dataset(const char *name, FILE *f, json_t **ret,
-			struct err *err)
+static void show_dataset(const void *v, FILE *f)
 {
 	static const double at[] = { 0, .01, .1, .5, .9, .99, 1 };
-	struct dataset_profile p;
-	int r = dataset_profile_load(name, &p, err);
+	const struct dataset_profile *p = v;
 	char a[UNITS_TEXT];
 
-	if (r < 0) {
-		dataset_profile_free(&p);
-		return r;
-	}
-	show_head(f, p.name, p.source, p.verified, p.notes);
 	fprintf(f,
 		"files       %" PRIu64 " %s, %" PRIu64
 		" samples in each, %" PRIu64 " classes\n",
-		p.files, p.format, p.samples_per_file, p.classes);
+		p->files, p->format, p->samples_per_file, p->classes);
 	fprintf(f, "file size   mean %s, together %s\n",
-		units_human_size(dataset_profile_mean(&p), a),
-		units_human_size(dataset_profile_mean(&p) * (double)p.files,
+		units_human_size(dataset_profile_mean(p), a),
+		units_human_size(dataset_profile_mean(p) * (double)p->files,
 				 (char[UNITS_TEXT]){ 0 }));
 	for (size_t i = 0; i < ARRAY_SIZE(at); i++)
 		fprintf(f, "            p%-5g %s\n", at[i] * 100,
-			units_human_size(dataset_profile_quantile(&p, at[i]),
+			units_human_size(dataset_profile_quantile(p, at[i]),
 					 a));
-	*ret = dataset_profile_json(&p);
-	dataset_profile_free(&p);
-	return 0;
+}
+
+static void dataset_line(const void *v, char *line, size_t size)
+{
+	const struct dataset_profile *p = v;
+
+	snprintf(line, size, "%" PRIu64 " %s files, %.0f bytes on average",
+		 p->files, p->format, dataset_profile_mean(p));
 }
 
 /* --- prep ------------------------------------------------------------- */
 
-static int show_prep(const char *name, FILE *f, json_t **ret, struct err *err)
+static void show_prep(const void *v, FILE *f)
 {
-	struct prep_profile p;
-	int r = prep_profile_load(name, &p, err);
+	const struct prep_profile *p = v;
+	const struct prep_row *row = p->gpu.rows.items;
 	char a[UNITS_TEXT];
 
-	if (r < 0) {
-		prep_profile_free(&p);
-		return r;
-	}
-	show_head(f, p.name, p.source, p.verified, p.notes);
-	show_time(f, "a sample", &p.sample);
-	if (p.per_mb_ns)
+	show_time(f, "a sample", &p->sample);
+	if (p->per_mb_ns)
 		fprintf(f, "            and %s for each MB read\n",
-			units_human_duration((double)p.per_mb_ns, a));
-	for (size_t i = 0; i < p.gpu.rows.n; i++) {
-		const struct prep_row *row = p.gpu.rows.items;
-
+			units_human_duration((double)p->per_mb_ns, a));
+	for (size_t i = 0; i < p->gpu.rows.n; i++)
 		fprintf(f,
 			"            a batch of %" PRIu64 ": %g ms of the "
 			"GPU\n",
 			row[i].batch, row[i].ms);
-	}
-	if (p.gpu.rows.n)
+	if (p->gpu.rows.n)
 		fprintf(f,
 			"            %g MiB of its memory\n            (%s)\n",
-			p.gpu.memory_mib, p.gpu.source);
-	*ret = prep_profile_json(&p);
-	prep_profile_free(&p);
-	return 0;
+			p->gpu.memory_mib, p->gpu.source);
+}
+
+static void prep_line(const void *v, char *line, size_t size)
+{
+	const struct prep_profile *p = v;
+
+	snprintf(line, size, "%.4g ms a sample on average%s%s",
+		 dist_time_mean(&p->sample) / 1e6,
+		 p->per_mb_ns ? ", plus a cost per byte" : "",
+		 p->gpu.rows.n ? ", part of it on the GPU" : "");
 }
 
 /* --- node ------------------------------------------------------------- */
@@ -310,68 +297,240 @@ static void show_link(FILE *f, const char *what, const struct node_link *l)
 			l->source);
 }
 
-static int show_node(const char *name, FILE *f, json_t **ret, struct err *err)
+static void show_node(const void *v, FILE *f)
 {
-	struct node_profile p;
-	int r = node_profile_load(name, &p, err);
+	const struct node_profile *p = v;
 	char a[UNITS_TEXT];
 
-	if (r < 0) {
-		node_profile_free(&p);
-		return r;
-	}
-	show_head(f, p.name, p.source, p.verified, p.notes);
-	fprintf(f, "GPUs        %" PRIu64 " x %s\n", p.gpus,
-		p.gpu ? p.gpu : "one without a profile: give --gpu");
-	fprintf(f, "host        %" PRIu64 " cores, %s\n", p.cores,
-		units_human_size((double)p.memory_bytes, a));
+	fprintf(f, "GPUs        %" PRIu64 " x %s\n", p->gpus,
+		p->gpu ? p->gpu : "one without a profile: give --gpu");
+	fprintf(f, "host        %" PRIu64 " cores, %s\n", p->cores,
+		units_human_size((double)p->memory_bytes, a));
 	fprintf(f,
 		"PCIe        host to GPU %g GB/s, %" PRIu64
 		" GPUs per root of %g GB/s, GPU to GPU %g GB/s\n            "
 		"(0: no limit of its own; %s)\n",
-		p.pcie.gpu_gb_per_s, p.pcie.gpus_per_root, p.pcie.root_gb_per_s,
-		p.pcie.peer_gb_per_s, p.pcie.source);
-	show_link(f, "NVLink", &p.nvlink);
-	show_link(f, "network", &p.nic);
-	if (p.price.source)
+		p->pcie.gpu_gb_per_s, p->pcie.gpus_per_root,
+		p->pcie.root_gb_per_s, p->pcie.peer_gb_per_s, p->pcie.source);
+	show_link(f, "NVLink", &p->nvlink);
+	show_link(f, "network", &p->nic);
+	if (p->price.source)
 		fprintf(f, "price       %.2f USD per hour\n            (%s)\n",
-			p.price.usd_per_hour, p.price.source);
-	if (p.power.source)
+			p->price.usd_per_hour, p->price.source);
+	if (p->power.source)
 		fprintf(f,
 			"power       %.0f W idle, %.0f W full\n            "
 			"(%s)\n",
-			p.power.idle_w, p.power.full_w, p.power.source);
-	*ret = node_profile_json(&p);
-	node_profile_free(&p);
-	return 0;
+			p->power.idle_w, p->power.full_w, p->power.source);
 }
 
-static int show_share(const char *name, FILE *f, json_t **ret, struct err *err)
+static void node_line(const void *v, char *line, size_t size)
 {
-	struct share_profile p;
-	int r = share_profile_load(name, &p, err);
+	const struct node_profile *p = v;
+
+	snprintf(line, size, "%" PRIu64 " x %s, %" PRIu64 " cores", p->gpus,
+		 p->gpu ? p->gpu : "a GPU without a profile", p->cores);
+}
+
+/* --- share ------------------------------------------------------------ */
+
+static void show_share(const void *v, FILE *f)
+{
+	const struct share_profile *p = v;
+	char *const *gpus = p->gpus.items;
+
+	for (size_t i = 0; i < p->gpus.n; i++)
+		fprintf(f, "%-11s %s\n", i ? "" : "default of", gpus[i]);
+	fprintf(f, "\n%6s %9s %18s\n", "jobs", "speed-up", "pace of each job");
+	for (uint64_t k = 1; k <= p->rows.n; k++)
+		fprintf(f, "%6" PRIu64 " %9.3f %18.3f\n", k,
+			share_profile_speedup(p, k),
+			share_profile_speedup(p, k) / (double)k);
+}
+
+static void share_line(const void *v, char *line, size_t size)
+{
+	const struct share_profile *p = v;
+
+	snprintf(line, size, "speedup of %zu concurrent jobs: %.3g", p->rows.n,
+		 share_profile_speedup(p, p->rows.n));
+}
+
+/* --- GPU -------------------------------------------------------------- */
+
+static void gpu_line(const void *v, char *line, size_t size)
+{
+	const struct gpu_profile *p = v;
+	int n = snprintf(line, size, "%s, %.0f MiB, %zu models", p->name,
+			 p->memory_mib, p->models.n);
+
+	for (size_t i = 0; i < p->aliases.n && n < (int)size; i++)
+		n += snprintf(line + n, size - (size_t)n, "%s%s",
+			      i ? " " : "; also ",
+			      ((char **)p->aliases.items)[i]);
+}
+
+/* --- kinds ------------------------------------------------------------ */
+
+struct head {
+	const char *name, *source, *notes;
+	bool verified;
+};
+
+/* What all profiles of a kind have; `p` is one, of that kind's struct. */
+struct kind {
+	/* free(*ret) with `free`, failed or not */
+	int (*load)(const char *name, void **ret, struct err *err);
+	void (*free)(void *p);
+	struct head (*head)(const void *p);
+	/* one line about it */
+	void (*line)(const void *p, char *line, size_t size);
+	/* what follows the head; NULL: profile_tool_show_gpu has it */
+	void (*show)(const void *p, FILE *f);
+	json_t *(*json)(const void *p);
+};
+
+#define KIND_BY_VALUE(kind)                                                   \
+	static int kind##_load(const char *name, void **ret, struct err *err) \
+	{                                                                     \
+		*ret = calloc(1, sizeof(struct kind##_profile));              \
+		return *ret ? kind##_profile_load(name, *ret, err) : -ENOMEM; \
+	}                                                                     \
+	static void kind##_free(void *p)                                      \
+	{                                                                     \
+		if (p)                                                        \
+			kind##_profile_free(p);                               \
+		free(p);                                                      \
+	}
+#define KIND_FUNCTIONS(kind, is_verified)                           \
+	static struct head kind##_head(const void *v)               \
+	{                                                           \
+		const struct kind##_profile *p = v;                 \
+                                                                    \
+		return (struct head){ p->name, p->source, p->notes, \
+				      is_verified };                \
+	}                                                           \
+	static json_t *kind##_json(const void *p)                   \
+	{                                                           \
+		return kind##_profile_json(p);                      \
+	}
+#define KIND(kind)                                                  \
+	{                                                           \
+		kind##_load, kind##_free, kind##_head, kind##_line, \
+			show_##kind, kind##_json                    \
+	}
+
+static int storage_load(const char *name, void **ret, struct err *err)
+{
+	struct storage_profile *p = NULL;
+	int r = storage_profile_load(name, &p, err);
+
+	*ret = p;
+	return r;
+}
+
+static void storage_free(void *p)
+{
+	storage_profile_free(p);
+}
+
+KIND_BY_VALUE(gpu)
+KIND_BY_VALUE(dataset)
+KIND_BY_VALUE(prep)
+KIND_BY_VALUE(node)
+KIND_BY_VALUE(share)
+KIND_FUNCTIONS(gpu, true)
+KIND_FUNCTIONS(storage, true)
+KIND_FUNCTIONS(dataset, p->verified)
+KIND_FUNCTIONS(prep, p->verified)
+KIND_FUNCTIONS(node, p->verified)
+KIND_FUNCTIONS(share, p->verified)
+
+static const struct kind kinds[] = {
+	[PROFILE_GPU] = { gpu_load, gpu_free, gpu_head, gpu_line, NULL,
+			  gpu_json },
+	[PROFILE_STORAGE] = KIND(storage),
+	[PROFILE_DATASET] = KIND(dataset),
+	[PROFILE_PREP] = KIND(prep),
+	[PROFILE_NODE] = KIND(node),
+	[PROFILE_SHARE] = KIND(share),
+};
+
+/* One of the database has the name of its file; a GPU's is its vendor's. */
+static int check_name(enum profile_kind kind, const char *name, const char *own,
+		      struct err *err)
+{
+	return kind == PROFILE_GPU || profile_is_path(name) ||
+			       !strcmp(own, name)
+		       ? 0
+		       : err_set(err, -EINVAL,
+				 "%s: its 'name' is '%s', unlike the file's "
+				 "name",
+				 name, own);
+}
+
+int profile_tool_describe(enum profile_kind kind, const char *name, char *line,
+			  size_t size, struct err *err)
+{
+	const struct kind *k = &kinds[kind];
+	struct head head;
+	void *p;
+	int r = k->load(name, &p, err);
 
 	if (r == 0) {
-		char *const *gpus = p.gpus.items;
+		size_t n;
 
-		show_head(f, p.name, p.source, p.verified, p.notes);
-		for (size_t i = 0; i < p.gpus.n; i++)
-			fprintf(f, "%-11s %s\n", i ? "" : "default of",
-				gpus[i]);
-		fprintf(f, "\n%6s %9s %18s\n", "jobs", "speed-up",
-			"pace of each job");
-		for (uint64_t k = 1; k <= p.rows.n; k++)
-			fprintf(f, "%6llu %9.3f %18.3f\n",
-				(unsigned long long)k,
-				share_profile_speedup(&p, k),
-				share_profile_speedup(&p, k) / (double)k);
-		*ret = share_profile_json(&p);
+		head = k->head(p);
+		r = check_name(kind, name, head.name, err);
+		k->line(p, line, size);
+		n = strlen(line);
+		snprintf(line + n, size - n, "%s",
+			 head.verified ? "" : " (unverified)");
 	}
-	share_profile_free(&p);
+	k->free(p);
 	return r;
 }
 
 /* --- which ------------------------------------------------------------ */
+
+int profile_tool_kind(const char *word, struct err *err)
+{
+	const char *names[PROFILE_N_KINDS];
+
+	for (int k = 0; k < PROFILE_N_KINDS; k++)
+		names[k] = profile_kind_name((enum profile_kind)k);
+	return WORD_FIND(names, "kind", word, err);
+}
+
+/* By a key that only profiles of this kind have. */
+int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
+			      struct err *err)
+{
+	static const struct {
+		const char *key;
+		enum profile_kind kind;
+	} known[] = {
+		{ "models", PROFILE_GPU },   { "sizes", PROFILE_DATASET },
+		{ "read", PROFILE_STORAGE }, { "pcie", PROFILE_NODE },
+		{ "sample", PROFILE_PREP },  { "gpu", PROFILE_PREP },
+		{ "rows", PROFILE_SHARE },
+	};
+	_cleanup_conf_node_ struct conf_node *root = NULL;
+	int r = conf_tree_load(path, &root, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (conf_node_get(root, known[i].key)) {
+			*ret = known[i].kind;
+			return 0;
+		}
+	return err_set(err, -EINVAL,
+		       "%s:1:1: no profile: none of 'models' (GPU), 'read' "
+		       "(storage), 'sizes' (dataset), 'pcie' (node), "
+		       "'sample' (prep), 'rows' (share)",
+		       path);
+}
 
 /* The kind that `name` is a profile of. */
 static int find_kind(const char *name, enum profile_kind *ret, struct err *err)
@@ -392,7 +551,8 @@ static int find_kind(const char *name, enum profile_kind *ret, struct err *err)
 static int show(enum profile_kind kind, char **args, FILE *f, json_t **ret,
 		struct err *err)
 {
-	struct gpu_profile p;
+	const struct kind *k = &kinds[kind];
+	void *p;
 	int r;
 
 	if (kind != PROFILE_GPU && args[1])
@@ -401,21 +561,34 @@ static int show(enum profile_kind kind, char **args, FILE *f, json_t **ret,
 			       args[0], profile_kind_name(kind));
 	if (kind == PROFILE_GPU && args[3])
 		return err_set(err, -EDOM, "unexpected argument '%s'", args[3]);
-	if (kind == PROFILE_STORAGE)
-		return show_storage(args[0], f, ret, err);
-	if (kind == PROFILE_DATASET)
-		return show_dataset(args[0], f, ret, err);
-	if (kind == PROFILE_PREP)
-		return show_prep(args[0], f, ret, err);
-	if (kind == PROFILE_NODE)
-		return show_node(args[0], f, ret, err);
-	if (kind == PROFILE_SHARE)
-		return show_share(args[0], f, ret, err);
-	r = gpu_profile_load(args[0], &p, err);
-	if (r == 0)
-		r = profile_tool_show_gpu(&p, args[1], args[2], f, ret, err);
-	gpu_profile_free(&p);
-	return r;
+	r = k->load(args[0], &p, err);
+	if (r == 0 && kind == PROFILE_GPU) {
+		r = profile_tool_show_gpu(p, args[1], args[2], f, ret, err);
+	} else if (r == 0) {
+		struct head head = k->head(p);
+
+		fprintf(f, "%s\nsource      %s%s\n", head.name, head.source,
+			head.verified ? "" : "  UNVERIFIED");
+		if (head.notes)
+			fprintf(f, "notes       %s\n", head.notes);
+		k->show(p, f);
+		*ret = k->json(p);
+	}
+	k->free(p);
+	return r == 0 && !*ret ? -ENOMEM : r;
+}
+
+static int run(void *options, char **args, FILE *f, json_t **ret,
+	       struct err *err)
+{
+	int r = args[1] ? profile_tool_kind(args[0], NULL) : -ENOENT;
+	enum profile_kind kind = (enum profile_kind)r;
+
+	(void)options;
+	if (r >= 0)
+		return show(kind, args + 1, f, ret, err);
+	r = find_kind(args[0], &kind, err);
+	return r == 0 ? show(kind, args, f, ret, err) : r;
 }
 
 int profile_tool_show(int argc, char **argv)
@@ -430,35 +603,10 @@ int profile_tool_show(int argc, char **argv)
 		.notes = "A KIND (gpu, storage, dataset, prep, node, share) in "
 			 "front is needed only where two profiles have one "
 			 "name.",
-		.fields = fields,
+		.fields = profile_tool_common_fields,
 	};
-	char *words[5] = { 0 }, **args = words;
-	json_auto_t *j = NULL;
-	struct options o = { 0 };
-	struct err err = { 0 };
-	enum profile_kind kind;
-	int r;
+	struct cli_common o = { 0 };
+	char *words[5] = { 0 };
 
-	cli_parse(&program, argc, argv, &o, words);
-
-	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
-
-	r = words[1] ? profile_tool_kind(words[0], NULL) : -ENOENT;
-	if (r >= 0) {
-		kind = (enum profile_kind)r;
-		args++;
-		r = 0;
-	} else {
-		r = find_kind(args[0], &kind, &err);
-	}
-	if (r == 0)
-		r = show(kind, args, f, &j, &err);
-	if (r == 0 && o.common.json)
-		r = j ? json_write(j, o.common.json, &err) : -ENOMEM;
-	conf_free(fields, &o);
-	if (r == -EDOM) { /* usage error */
-		cli_fail(r, &err);
-		return EXIT_STATUS_USAGE;
-	}
-	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+	return profile_tool_run(&program, argc, argv, &o, words, run);
 }

@@ -25,6 +25,7 @@
 
 struct options {
 	struct cli_common common;
+	bool is_bucket;
 	char *storage, *output, *state, *against, *name;
 	uint64_t space;	   /* of a folder, */
 	double seconds;	   /* and a file */
@@ -261,14 +262,13 @@ static int write_profile(const struct options *o, const struct target *t,
 }
 
 static int finish(const struct options *o, const struct target *t,
-		  const struct points *p, struct err *err)
+		  const struct points *p, json_t **ret, struct err *err)
 {
 	struct storage_profile *profile = NULL;
 	json_t *rows = json_array();
-	json_auto_t *j =
-		json_pack("{s:s, s:o}", "storage", o->storage, "points", rows);
 	int r = 0;
 
+	*ret = json_pack("{s:s, s:o}", "storage", o->storage, "points", rows);
 	if (o->output)
 		r = write_profile(o, t, p, &profile, err);
 	if (r == 0 && o->against) {
@@ -283,13 +283,9 @@ static int finish(const struct options *o, const struct target *t,
 		uint64_t requests, bytes;
 
 		objects_used(&t->objects, &requests, &bytes);
-		json_object_set_new(j, "requests",
-				    json_integer((json_int_t)requests));
-		json_object_set_new(j, "bytes",
-				    json_integer((json_int_t)bytes));
+		json_add_integer(*ret, "requests", requests);
+		json_add_integer(*ret, "bytes", bytes);
 	}
-	if (r == 0 && o->common.json)
-		r = json_write(j, o->common.json, err);
 	storage_profile_free(profile);
 	return r;
 }
@@ -377,7 +373,7 @@ static int open_target(const struct options *o, struct stop *stop,
 }
 
 static int run(const struct options *o, bool is_bucket, struct stop *stop,
-	       struct err *err)
+	       json_t **ret, struct err *err)
 {
 	struct target t = { .is_bucket = is_bucket,
 			    .area = { .dirfd = -1, .fd = -1 } };
@@ -388,7 +384,7 @@ static int run(const struct options *o, bool is_bucket, struct stop *stop,
 	if (r == 0) {
 		r = measure_all(o, &t, &points, state, stop, err);
 		if (r == 0)
-			r = finish(o, &t, &points, err);
+			r = finish(o, &t, &points, ret, err);
 	}
 	if (is_bucket) {
 		report_used(&t.objects);
@@ -436,6 +432,37 @@ static bool of_bucket(int argc, char **argv)
 	return false;
 }
 
+static int measure_storage(void *options, char **args, FILE *f, json_t **ret,
+			   struct err *err)
+{
+	struct options *o = options;
+	struct stop stop = { .fd = -1 };
+	int r;
+
+	(void)args;
+	(void)f;
+	if (!o->output && !o->against)
+		return err_set(err, -EDOM, "--output or --against is missing");
+	r = defaults_of(o);
+	if (r == 0)
+		r = stop_init(&stop, err);
+	if (r == 0)
+		r = run(o, o->is_bucket, &stop, ret, err);
+	if (r == -EINTR && access(o->state, F_OK) < 0)
+		fprintf(stderr, "gpemu-profile measure: stopped; nothing is "
+				"measured yet\n");
+	else if (r == -EINTR)
+		fprintf(stderr,
+			"gpemu-profile measure: stopped; the measured points "
+			"are in %s, and the same command continues from "
+			"there\n",
+			o->state);
+	if (r == -EINTR)
+		stop_raise(&stop);
+	stop_fini(&stop);
+	return r;
+}
+
 int profile_tool_measure_storage(int argc, char **argv)
 {
 	static const struct cli_program programs[] = {
@@ -451,38 +478,12 @@ int profile_tool_measure_storage(int argc, char **argv)
 		  .fields = bucket_fields },
 	};
 	bool is_bucket = of_bucket(argc, argv);
-	const struct cli_program *program = &programs[is_bucket];
-	struct options o = { .space = 1024 * MIB,
+	struct options o = { .is_bucket = is_bucket,
+			     .space = 1024 * MIB,
 			     .seconds = 2,
 			     .requests = 2000,
 			     .download = 1024 * MIB };
-	struct stop stop = { .fd = -1 };
-	struct err err = { 0 };
-	int r;
 
-	cli_parse(program, argc, argv, &o, NULL);
-	if (!o.output && !o.against) {
-		fprintf(stderr, "%s: --output or --against is missing\n",
-			program->name);
-		conf_free(program->fields, &o);
-		return EXIT_STATUS_USAGE;
-	}
-	r = defaults_of(&o);
-	if (r == 0)
-		r = stop_init(&stop, &err);
-	if (r == 0)
-		r = run(&o, is_bucket, &stop, &err);
-	if (r == -EINTR && access(o.state, F_OK) < 0)
-		fprintf(stderr, "%s: stopped; nothing is measured yet\n",
-			program->name);
-	else if (r == -EINTR)
-		fprintf(stderr,
-			"%s: stopped; the measured points are in %s, and the "
-			"same command continues from there\n",
-			program->name, o.state);
-	conf_free(program->fields, &o);
-	if (r == -EINTR)
-		stop_raise(&stop);
-	stop_fini(&stop);
-	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+	return profile_tool_run(&programs[is_bucket], argc, argv, &o, NULL,
+				measure_storage);
 }

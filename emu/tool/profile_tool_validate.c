@@ -170,10 +170,9 @@ static int compare_one(const struct gpu_profile *p, json_t *step, FILE *f,
 	fprintf(f, "%-32s %6lld %-12s %12.3f %12.3f %+8.2f %8.2f\n", name,
 		(long long)batch, gpu_origin_name(c.origin), predicted, real,
 		*ret * 100, spread);
-	json_object_set_new(step, "predicted_ms", json_real(predicted));
-	json_object_set_new(step, "error_pct", json_real(*ret * 100));
-	json_object_set_new(step, "origin",
-			    json_string(gpu_origin_name(c.origin)));
+	json_add_real(step, "predicted_ms", predicted);
+	json_add_real(step, "error_pct", *ret * 100);
+	json_add_text(step, "origin", gpu_origin_name(c.origin));
 	return 0;
 }
 
@@ -200,7 +199,7 @@ static int compare(const struct gpu_profile *p, json_t *result, FILE *f,
 	table_sort(errors, n);
 	fprintf(f, "%zu steps: off by %.2f %% in the median, %.2f %% at most\n",
 		n, table_median(errors, n) * 100, errors[n - 1] * 100);
-	json_object_set_new(result, "profile", json_string(p->name));
+	json_add_text(result, "profile", p->name);
 	json_object_set_new(result, "error_pct",
 			    json_pack("{s:f,s:f}", "p50",
 				      table_median(errors, n) * 100, "max",
@@ -208,34 +207,32 @@ static int compare(const struct gpu_profile *p, json_t *result, FILE *f,
 	return 0;
 }
 
-/* An exit status, or -errno. */
-static int validate(const char *name, const struct options *o, FILE *f,
+static int validate(void *options, char **args, FILE *f, json_t **ret,
 		    struct err *err)
 {
-	json_auto_t *points = json_object(), *result = NULL, *options = NULL;
+	const struct options *o = options;
+	json_auto_t *points = json_object(), *request = NULL;
 	_cleanup_free_ char *text = NULL;
 	struct python_result python = { 0 };
 	struct gpu_profile p;
-	int r = gpu_profile_load(name, &p, err);
+	int r = gpu_profile_load(args[0], &p, err);
 
 	if (r == 0)
 		r = choose(&p, o, points, err);
 	if (r == 0) {
-		options = json_pack("{s:o,s:f,s:I,s:O}", "device",
+		request = json_pack("{s:o,s:f,s:I,s:O}", "device",
 				    json_bytes(o->device), "seconds",
 				    o->seconds, "threads",
 				    (json_int_t)o->threads, "points", points);
-		r = options ? python_run("validate", options, &python, err)
+		r = request ? python_run("validate", request, &python, err)
 			    : -ENOMEM;
 		text = python.text;
 	}
 	python_raise(&python);
 	if (r == 0 && python.status == 0) {
-		result = json_loadb(text, python.n, 0, NULL);
-		r = compare(&p, result, f, err);
+		*ret = json_loadb(text, python.n, 0, NULL);
+		r = compare(&p, *ret, f, err);
 	}
-	if (r == 0 && result && o->common.json)
-		r = json_write(result, o->common.json, err);
 	gpu_profile_free(&p);
 	return r < 0		     ? r
 	       : python.status > 128 ? EXIT_STATUS_FAILED
@@ -259,19 +256,7 @@ int profile_tool_validate(int argc, char **argv)
 	struct options o = { .device = strdup("auto"),
 			     .seconds = 2,
 			     .points = 3 };
-	struct err err = { 0 };
 	char *name;
-	int r;
 
-	cli_parse(&program, argc, argv, &o, &name);
-
-	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
-
-	r = validate(name, &o, f, &err);
-	conf_free(fields, &o);
-	if (r == -EDOM) {
-		cli_fail(r, &err);
-		return EXIT_STATUS_USAGE;
-	}
-	return r < 0 ? cli_fail(r, &err) : r;
+	return profile_tool_run(&program, argc, argv, &o, &name, validate);
 }

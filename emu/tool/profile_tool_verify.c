@@ -271,15 +271,13 @@ static int hold_out(const struct gpu_profile *p, const struct table *t,
 		"rest, by %.3f %% at most\n",
 		held.column[STEP].beyond, held.column[STEP].n,
 		held.excess * 100);
-	json_object_set_new(j, "beyond_stated",
-			    json_integer((json_int_t)held.column[STEP].beyond));
+	json_add_integer(j, "beyond_stated", held.column[STEP].beyond);
 	if (held.n_unknown)
 		fprintf(f,
 			"unknown of %zu models of %zu: none of their points "
 			"could be left out\n",
 			held.n_unknown, t->n);
-	json_object_set_new(j, "models_unknown",
-			    json_integer((json_int_t)held.n_unknown));
+	json_add_integer(j, "models_unknown", held.n_unknown);
 	return 0;
 }
 
@@ -298,14 +296,19 @@ static int cover(struct table *t, const struct gpu_profile *p, struct err *err)
 	return 0;
 }
 
-static int verify(const char *name, const struct options *o, FILE *f, json_t *j,
+static int verify(void *options, char **args, FILE *f, json_t **ret,
 		  struct err *err)
 {
+	const struct options *o = options;
 	char *const *paths = o->against.items;
 	struct gpu_profile p;
 	struct table t = { 0 };
-	int r = gpu_profile_load(name, &p, err);
+	int r;
 
+	if (!o->against.n)
+		return err_set(err, -EDOM, "--against CSV is missing");
+	*ret = json_object();
+	r = gpu_profile_load(args[0], &p, err);
 	for (size_t i = 0; r == 0 && i < o->against.n; i++)
 		r = import_load(paths[i], o->format, &t, err);
 	if (r == 0)
@@ -314,9 +317,10 @@ static int verify(const char *name, const struct options *o, FILE *f, json_t *j,
 		r = table_clean_memory_from(&t, paths[0], o->memory_from,
 					    p.memory_mib, err);
 	if (r == 0 && o->hold_out)
-		r = hold_out(&p, &t, o, f, j, err);
+		r = hold_out(&p, &t, o, f, *ret, err);
 	else if (r == 0)
-		r = verify_columns(&p, &t, o->tolerance_pct / 100, f, j, err);
+		r = verify_columns(&p, &t, o->tolerance_pct / 100, f, *ret,
+				   err);
 	table_free(&t);
 	gpu_profile_free(&p);
 	return r;
@@ -342,23 +346,7 @@ int profile_tool_verify(int argc, char **argv)
 		.kinds = kinds,
 	};
 	struct options o = { .tolerance_pct = 1 };
-	json_auto_t *j = json_object();
-	struct err err = { 0 };
 	char *name;
-	int r;
 
-	cli_parse(&program, argc, argv, &o, &name);
-
-	_cleanup_(profile_tool_out_close) FILE *f = profile_tool_out(&o.common);
-
-	if (!o.against.n) {
-		fprintf(stderr, "%s: --against CSV is missing\n", program.name);
-		conf_free(verify_fields, &o);
-		return EXIT_STATUS_USAGE;
-	}
-	r = verify(name, &o, f, j, &err);
-	if (r == 0 && o.common.json)
-		r = json_write(j, o.common.json, &err);
-	conf_free(verify_fields, &o);
-	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
+	return profile_tool_run(&program, argc, argv, &o, &name, verify);
 }

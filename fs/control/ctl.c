@@ -230,8 +230,7 @@ static json_t *ctl_nic_json(struct ctl *ctl)
 		char id[24];
 
 		snprintf(id, sizeof(id), "%" PRIu64, delay[i].id);
-		json_object_set_new(delays, id,
-				    json_integer((json_int_t)delay[i].ns));
+		json_add_integer(delays, id, delay[i].ns);
 	}
 	return json_pack("{s:f, s:f, s:f, s:I, s:I, s:o}", "gb_per_s",
 			 ctl->nic->out.bytes_per_s / 1e9, "latency_us",
@@ -361,13 +360,12 @@ json_t *ctl_stats(struct ctl *ctl)
 		__atomic_load_n(&ctl->transport, __ATOMIC_ACQUIRE);
 
 	if (stats && transport)
-		json_object_set_new(stats, "transport", json_string(transport));
+		json_add_text(stats, "transport", transport);
 
 	if (stats)
-		json_object_set_new(
-			stats, "control_bytes",
-			json_integer((json_int_t)__atomic_load_n(
-				&ctl->text_bytes, __ATOMIC_RELAXED)));
+		json_add_integer(stats, "control_bytes",
+				 __atomic_load_n(&ctl->text_bytes,
+						 __ATOMIC_RELAXED));
 	if (stats && ctl->add_stats)
 		ctl->add_stats(ctl->add_ctx, stats);
 	if (stats && ctl->warm)
@@ -523,8 +521,7 @@ static int set_storage(struct ctl *ctl, const char *value, struct err *err)
 	int r = 0;
 
 	if (is_path && *value != '/' && ctl->dir) {
-		if (asprintf(&name, "%s/%s", ctl->dir, value) < 0)
-			name = NULL;
+		name = util_text("%s/%s", ctl->dir, value);
 	} else {
 		name = strdup(value);
 	}

@@ -259,10 +259,9 @@ int calibrate_begin(struct calibration *c, const char *dir, const char *file)
 	_cleanup_free_ char *path = NULL;
 	int fds[2], r;
 
-	if (asprintf(&path, "%s/%s", dir, file) < 0) {
-		path = NULL;
+	path = util_text("%s/%s", dir, file);
+	if (!path)
 		return -ENOMEM;
-	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
 		return -errno;
 	c->pid = fork();

@@ -25,7 +25,7 @@ struct fetcher {
 	double limit_mb_per_s; /* of the device; 0: none */
 	uint64_t last_arrival;
 	struct fetch_bill bill;
-	pthread_mutex_t job_lock; /* guards all down to n_idle */
+	pthread_mutex_t job_lock; /* guards all down to n_queued */
 	pthread_cond_t job_wake;
 	struct fetch *first, *last;
 	bool stopping; /* atomic too */
@@ -33,6 +33,7 @@ struct fetcher {
 	unsigned most_readers;	      /* constant */
 	unsigned n_readers;	      /* started so far */
 	unsigned n_idle;	      /* of these: waiting for a job */
+	unsigned n_queued;	      /* jobs, from `first` on */
 	unsigned n_here;	      /* atomic: callers at `work` */
 	struct round_trip round_trip; /* emulated ns; atomic, set once */
 	struct fetch_stats stats;     /* relaxed atomics */
@@ -195,6 +196,7 @@ static void *reader(void *arg)
 		if (!f)
 			break;
 		fetcher->first = f->next;
+		fetcher->n_queued--;
 		stopping = fetcher->stopping;
 		pthread_mutex_unlock(&fetcher->job_lock);
 		if (stopping)
@@ -232,8 +234,10 @@ static void enqueue(struct fetcher *fetcher, struct fetch *f)
 		fetcher->first = f;
 	fetcher->last = f;
 	/* most sources never block; if no further thread can be had, the first
-	 * does all reads */
-	if (!fetcher->n_idle && fetcher->n_readers < fetcher->most_readers)
+	 * does all reads. An idle one is for one of those queued before, to
+	 * which it may not have woken up yet */
+	if (++fetcher->n_queued > fetcher->n_idle &&
+	    fetcher->n_readers < fetcher->most_readers)
 		start_reader(fetcher);
 	pthread_mutex_unlock(&fetcher->job_lock);
 	pthread_cond_signal(&fetcher->job_wake);
@@ -264,7 +268,7 @@ static void count_op(struct fetch_stats *s, const struct fetch *f)
 	}
 }
 
-void fetch_charge(struct fetcher *fetcher, struct fetch *f)
+static void charge(struct fetcher *fetcher, struct fetch *f)
 {
 	uint64_t now;
 
@@ -327,7 +331,7 @@ void fetch_read(struct fetcher *fetcher, struct fetch *f)
 
 void fetch_start(struct fetcher *fetcher, struct fetch *f)
 {
-	fetch_charge(fetcher, f);
+	charge(fetcher, f);
 	if (!f->apart)
 		fetch_read(fetcher, f);
 }

@@ -126,11 +126,10 @@ void fetcher_stop(struct fetcher *f);
 /* Stops first; no fetch may start any more. NULL is allowed. */
 void fetcher_free(struct fetcher *f);
 
-/* fetch_charge and fetch_read; if `apart`, only fetch_charge. */
+/* The device's part: count it and set f->deadline; then, unless `apart`,
+ * fetch_read. Charges nothing for the op STORAGE_N_OPS, whose bytes were paid
+ * for before. */
 void fetch_start(struct fetcher *fetcher, struct fetch *f);
-/* The device's part: count it and set f->deadline. Charges nothing for the op
- * STORAGE_N_OPS, whose bytes were paid for before. */
-void fetch_charge(struct fetcher *fetcher, struct fetch *f);
 /* Read the bytes, and wait for the deadline. */
 void fetch_read(struct fetcher *fetcher, struct fetch *f);
 /* End a charged fetch without its bytes: the mount is torn down. */

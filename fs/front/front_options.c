@@ -155,10 +155,9 @@ int front_try(const struct front_config *c, struct err *err)
 	struct fuse_session *session;
 	int r;
 
-	if (asprintf(&dir, "%s/gpemu-fs-XXXXXX", tmp ? tmp : "/tmp") < 0) {
-		dir = NULL;
+	dir = util_text("%s/gpemu-fs-XXXXXX", tmp ? tmp : "/tmp");
+	if (!dir)
 		return err_set(err, -ENOMEM, "out of memory");
-	}
 	r = front_session_new(c, &none, NULL, &session, err);
 	if (r < 0)
 		return r;

@@ -574,10 +574,8 @@ static void caching_json(struct layer *l, json_t *stats, json_t *part)
 			    json_bytes(c->fetcher ? c->storage_name : "dram"));
 	if (f) {
 		fetcher_stats(c->fetcher, f);
-		json_object_set_new(part, "reads",
-				    json_integer((json_int_t)f->backend_reads));
-		json_object_set_new(part, "read_bytes",
-				    json_integer((json_int_t)f->backend_bytes));
+		json_add_integer(part, "reads", f->backend_reads);
+		json_add_integer(part, "read_bytes", f->backend_bytes);
 		json_object_set_new(part, "latency_us", latency_json(f));
 	}
 	free(f);

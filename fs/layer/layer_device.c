@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The emulated storage device: fetches and metadata operations take the time of
  * the profile (fs/device/fetch.h). */
+#include "common/json.h"
 #include "fs/server/stack.h"
 
 static void device_start(struct layer *l, struct fetch *f)
@@ -23,15 +24,14 @@ static void device_json(struct layer *l, json_t *stats, json_t *part)
 
 	fetcher_bill(l->server->fetcher, &bill);
 	for (int op = 0; op < STORAGE_N_OPS; op++)
-		json_object_set_new(
-			requests, storage_op_name(op),
-			json_integer((json_int_t)bill.requests[op]));
+		json_add_integer(requests, storage_op_name(op),
+				 bill.requests[op]);
 	json_object_set(part, "requests", requests);
 	json_object_set_new(stats, "requests", requests);
 	if (!bill.priced)
 		return;
-	json_object_set_new(part, "cost_usd", json_real(bill.usd));
-	json_object_set_new(stats, "cost_usd", json_real(bill.usd));
+	json_add_real(part, "cost_usd", bill.usd);
+	json_add_real(stats, "cost_usd", bill.usd);
 }
 
 const struct layer_ops layer_device = {

@@ -791,7 +791,7 @@ void peers_json(const struct peers *p, json_t *part)
 		if (k != p->c.net->self)
 			json_array_append_new(list,
 					      peer_link_json(&p->links[k]));
-	json_object_set_new(part, "node", json_integer(p->c.net->self));
+	json_add_integer(part, "node", p->c.net->self);
 	json_object_set_new(part, "peers", list);
 	json_object_set_new(part, "wait_us",
 			    hist_json(&p->shared.waits, NS_PER_US));

@@ -39,11 +39,7 @@ struct scan {
 
 static char *path_of(const struct scan *s, const char *below)
 {
-	char *path;
-
-	return asprintf(&path, "%s%s%s", s->root, *below ? "/" : "", below) < 0
-		       ? NULL
-		       : path;
+	return util_text("%s%s%s", s->root, *below ? "/" : "", below);
 }
 
 static int add_dir(void *ctx, const char *path, const struct statx *st,

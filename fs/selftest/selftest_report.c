@@ -132,15 +132,14 @@ static void add_latency(json_t *j, const struct line *l)
 			   model_quantile(l->run.ns, l->run.n_done, 1), unit));
 	json_object_set_new(j, "ks",
 			    l->ks < 0 ? json_null() : json_real(l->ks));
-	json_object_set_new(j, "allowed_error_us",
-			    json_real(l->allowed / NS_PER_US));
+	json_add_real(j, "allowed_error_us", l->allowed / NS_PER_US);
 }
 
 static void add_rate(json_t *j, const struct line *l)
 {
-	json_object_set_new(j, "requested", json_real(l->want));
-	json_object_set_new(j, "achieved", json_real(l->got));
-	json_object_set_new(j, "allowed_error", json_real(l->allowed));
+	json_add_real(j, "requested", l->want);
+	json_add_real(j, "achieved", l->got);
+	json_add_real(j, "allowed_error", l->allowed);
 	json_object_set_new(j, "mount_alone",
 			    l->ceiling > 0 ? json_real(l->ceiling)
 					   : json_null());

@@ -47,7 +47,8 @@ void object_borrow(struct object *o, struct object *from)
 	o->data = o->lender->data;
 }
 
-void object_give(struct object *o)
+/* Its bytes leave the budget: the object is about to be freed. */
+static void object_give(struct object *o)
 {
 	if (o->borrows)
 		return;

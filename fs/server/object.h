@@ -80,8 +80,6 @@ struct object *object_new(struct server *server, uint32_t node, uint32_t extent,
 bool object_fill(struct object *o, struct budget *budget);
 /* `o` shares the bytes of `from`, which is READY and has some. */
 void object_borrow(struct object *o, struct object *from);
-/* Its bytes leave the budget: the object is about to be freed. */
-void object_give(struct object *o);
 struct object *object_get(struct object *o);
 /* NULL is allowed. */
 void object_put(struct object *o);

@@ -100,11 +100,6 @@ static void take_snapshot(struct server *s, struct snapshot *n)
 	server_unlock(s);
 }
 
-static void add_number(json_t *j, const char *name, uint64_t value)
-{
-	json_object_set_new(j, name, json_integer((json_int_t)value));
-}
-
 static const struct layer_stat *find_stat(const struct snapshot *n, size_t i,
 					  const char *name)
 {
@@ -125,7 +120,7 @@ static void add_sums(json_t *j, const struct server *s,
 
 			sum += x ? x->value : 0;
 		}
-		add_number(j, sums[k], sum);
+		json_add_integer(j, sums[k], sum);
 	}
 }
 
@@ -216,17 +211,14 @@ static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
 
 	add_sums(j, s, n);
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
-		add_number(j, counts[i].name, counts[i].value);
-	json_object_set_new(j, "hit_ratio",
-			    json_real(ratio(c->hits, c->misses)));
-	json_object_set_new(j, "byte_hit_ratio",
-			    json_real(ratio(c->hit_bytes, c->miss_bytes)));
+		json_add_integer(j, counts[i].name, counts[i].value);
+	json_add_real(j, "hit_ratio", ratio(c->hits, c->misses));
+	json_add_real(j, "byte_hit_ratio", ratio(c->hit_bytes, c->miss_bytes));
 	/* bytes read by the device per byte that missed the cache */
-	json_object_set_new(j, "read_amplification",
-			    json_real(c->miss_bytes
-					      ? (double)n->now.backend_bytes /
-							(double)c->miss_bytes
-					      : 0));
+	json_add_real(j, "read_amplification",
+		      c->miss_bytes ? (double)n->now.backend_bytes /
+					      (double)c->miss_bytes
+				    : 0);
 }
 
 static json_t *alone_json(const struct fetch_stats *f)
@@ -234,16 +226,11 @@ static json_t *alone_json(const struct fetch_stats *f)
 	json_t *j = json_object();
 
 	for (int op = 0; op < STORAGE_N_READING; op++)
-		json_object_set_new(
-			j, storage_op_name(op),
-			json_real((double)f->round_trip.alone_ns[op] /
-				  NS_PER_US));
-	json_object_set_new(
-		j, "mib",
-		json_real((double)f->round_trip.alone_mib_ns / NS_PER_US));
-	json_object_set_new(
-		j, "mib_slow",
-		json_real((double)f->round_trip.slow_mib_ns / NS_PER_US));
+		json_add_real(j, storage_op_name(op),
+			      (double)f->round_trip.alone_ns[op] / NS_PER_US);
+	json_add_real(j, "mib", (double)f->round_trip.alone_mib_ns / NS_PER_US);
+	json_add_real(j, "mib_slow",
+		      (double)f->round_trip.slow_mib_ns / NS_PER_US);
 	return j;
 }
 
@@ -264,17 +251,15 @@ static void add_state(json_t *j, struct server *s, const struct fetch_stats *f)
 	struct snapshot n;
 
 	take_snapshot(s, &n);
-	json_object_set_new(j, "gpemu_version", json_string(GPEMU_VERSION));
+	json_add_text(j, "gpemu_version", GPEMU_VERSION);
 	json_object_set_new(j, "storage", json_bytes(s->storage_name));
-	add_number(j, "bandwidth_limit", s->bandwidth);
-	json_object_set_new(j, "policy", json_string(policy_of(s, &n)));
-	json_object_set_new(j, "cache_bytes",
-			    json_string(s->c.bytes_in_source ? "source"
-							     : "memory"));
-	json_object_set_new(j, "hit_path",
-			    json_string(why ? "reply" : "passthrough"));
+	json_add_integer(j, "bandwidth_limit", s->bandwidth);
+	json_add_text(j, "policy", policy_of(s, &n));
+	json_add_text(j, "cache_bytes",
+		      s->c.bytes_in_source ? "source" : "memory");
+	json_add_text(j, "hit_path", why ? "reply" : "passthrough");
 	if (why)
-		json_object_set_new(j, "hit_path_reason", json_string(why));
+		json_add_text(j, "hit_path_reason", why);
 	add_counts(j, s, &n, f);
 	json_object_set_new(j, "links", links_json(s->c.tree));
 	json_object_set_new(j, "epochs", epochs_json(s, &n.now));
@@ -295,15 +280,13 @@ json_t *server_stats(struct server *s)
 	fetcher_stats(s->fetcher, f);
 	add_state(j, s, f);
 	pthread_mutex_unlock(&s->change_lock);
-	json_object_set_new(
-		j, "round_trip_us",
-		json_real((double)f->round_trip.busy_ns / NS_PER_US));
+	json_add_real(j, "round_trip_us",
+		      (double)f->round_trip.busy_ns / NS_PER_US);
 	json_object_set_new(j, "alone_round_trip_us", alone_json(f));
 	json_object_set_new(j, "timer_error_us", tick_error_json(s->c.tick));
-	json_object_set_new(j, "time_scale", json_real(tick_scale(s->c.tick)));
-	json_object_set_new(
-		j, "writable_scale",
-		json_real(s->c.writable_scale > 0 ? s->c.writable_scale : 1));
+	json_add_real(j, "time_scale", tick_scale(s->c.tick));
+	json_add_real(j, "writable_scale",
+		      s->c.writable_scale > 0 ? s->c.writable_scale : 1);
 	json_object_set_new(
 		j, "latency_us",
 		json_pack("{s:o, s:o, s:o}", "requested",

@@ -8,7 +8,7 @@
  * Node numbers count from 0 (the root); an inode number is the node's + 1.
  *
  * A file may have several names: hard links, and symbolic links that the source
- * follows (fs/source/symlinks.h). Each name is a node, and tree_file() of all
+ * follows (fs/source/source_dir.c). Each name is a node, and tree_file() of all
  * of them is the first one, the node of the file: it alone is opened, read and
  * cached, and the inode number of all names is its number + 1.
  * Reading is safe from all threads.

@@ -87,6 +87,7 @@ static int open_regular(struct upper *u, uint64_t ino, int flags,
 	struct stat st;
 	int fd, r;
 
+	*ret_cleared = false;
 	if (at < 0)
 		return at;
 	if (fstat(at, &st) < 0)
@@ -143,7 +144,7 @@ int upper_open(struct upper *u, uint64_t ino, int flags,
 					    .gid = (gid_t)-1,
 					    .times = { { 0, UTIME_OMIT },
 						       { 0, UTIME_OMIT } } };
-	bool cleared = false;
+	bool cleared;
 	int fd = open_regular(u, ino, flags & OPEN_FLAGS, &cleared), r;
 
 	if (fd < 0)

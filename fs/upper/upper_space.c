@@ -353,17 +353,14 @@ void upper_space_settle(struct upper_space *s, struct upper_taken *t, int fd)
 int upper_space_truncate(struct upper_space *s, struct upper_taken *t, int fd,
 			 uint64_t bytes)
 {
-	uint64_t need = upper_space_blocks(s, bytes);
+	ssize_t room = upper_space_grow(s, t, 0, bytes, true);
+	int r;
 
-	LOCK_SCOPE(&s->lock);
-	if (need > t->blocks && need - t->blocks > left(s))
-		return -ENOSPC;
-	if (ftruncate(fd, (off_t)bytes) < 0)
-		return -errno;
-	/* else the last of the changes under way sets it */
-	if (need > t->blocks || !t->changes)
-		set_blocks(s, t, need);
-	return 0;
+	if (room < 0)
+		return (int)room;
+	r = ftruncate(fd, (off_t)bytes) < 0 ? -errno : 0;
+	upper_space_settle(s, t, fd);
+	return r;
 }
 
 void upper_space_statvfs(struct upper_space *s, struct statvfs *st)

@@ -502,7 +502,7 @@ static int prepare(struct make *m, struct err *err)
 			"): choose another folder, or "
 			"--force to replace it",
 			m->dir);
-	r = mkdir_all(m->dir, err);
+	r = mkdir_all(m->dir, 0777, err);
 	if (r == 0 && state == DATA_OTHER)
 		r = data_fill_clear(m->dir, err);
 	/* the files of an earlier run already use part of the space */

@@ -12,7 +12,7 @@
  * two containers.
  *
  * The kubelet tells nobody when a container has ended: what it lists as
- * allocated is asked for now and then (pods.h), and grants that are not in that
+ * allocated is asked for now and then (k8s.c), and grants that are not in that
  * list are revoked. All are on disk (grant_files.h): what a server has besides
  * is left over, and is revoked when the server is connected.
  */

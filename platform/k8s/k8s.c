@@ -8,8 +8,8 @@
  *	platform/grpc	HTTP/2 frames to messages and back (grpc.h)
  *	platform/k8s	the calls (methods.h) of a resource (resource.h), its
  *			devices and which of them to prefer (devices.h), what a
- *			container gets (answer.h) and is granted (grants.h)
- *			until it ends (pods.h); the health of the GPUs
+ *			container gets (methods.h) and is granted (grants.h)
+ *			until it ends (below); the health of the GPUs
  *			(health.h); the kubelet's comings and goings (kubelet.h)
  *	emu/gpu		the protocol of gpemu-gpud
  */
@@ -18,6 +18,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -31,14 +32,194 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "platform/grpc/grpc.h"
 #include "platform/k8s/grant_files.h"
 #include "platform/k8s/grants.h"
 #include "platform/k8s/health.h"
 #include "platform/k8s/kubelet.h"
+#include "platform/k8s/kubelet.pb-c.h"
 #include "platform/k8s/methods.h"
-#include "platform/k8s/pods.h"
 #include "platform/k8s/resource.h"
 #include "platform/node.h"
+
+/*
+ * --- pods -----------------------------------------------------------------
+ *
+ * The devices that pods have, by the kubelet's own list
+ * (v1.PodResourcesLister): the one way to learn that a container has ended. It
+ * can only be asked for, so it is, now and then while there are grants.
+ */
+
+#define PODS_SOCKET "/var/lib/kubelet/pod-resources/kubelet.sock"
+
+struct pods {
+	struct events *events; /* set by the owner, as the next five */
+	const char *path;      /* of the kubelet's socket for that */
+	uint64_t interval_ns;
+	struct grants *grants;
+	struct resource *resources;
+	size_t n_resources;
+
+	struct event_timer timer;
+	struct grpc_client *client;
+	char trouble[1024]; /* that was logged; "": none */
+};
+
+/* For the list. arbitrary: a kubelet answers in milliseconds */
+#define ANSWER_NS (5 * NS_PER_S)
+/* A container that was allocated devices is listed at once, except by kubelets
+ * that list it when it runs: until its images are there. arbitrary */
+#define PATIENCE_NS (600 * NS_PER_S)
+/* From a grant to the next list. arbitrary: a kubelet has the container in its
+ * list by then, and few containers live shorter (seen: 0.6 s) */
+#define SOON_NS (200 * NS_PER_MS)
+
+/* The devices of a pod, of all its containers. */
+struct set {
+	const struct k8s_device **items;
+	size_t n, size;
+};
+
+struct sets {
+	struct set *items; /* of each pod */
+	size_t n;
+};
+
+static bool grant_lives(void *ctx, const struct k8s_grant *grant)
+{
+	const struct sets *all = ctx;
+
+	for (size_t i = 0; i < all->n; i++)
+		if (grants_within(grant, all->items[i].items, all->items[i].n))
+			return true;
+	return false;
+}
+
+static int add_device(struct set *s, const struct k8s_device *d)
+{
+	if (util_reserve(&s->items, &s->size, s->n + 1,
+			 sizeof(struct k8s_device *)) < 0)
+		return -ENOMEM;
+	s->items[s->n++] = d;
+	return 0;
+}
+
+/* The devices of a resource that a container has; kubelets list them together
+ * or one by one. */
+static int collect(const struct resource *r, const Kubelet__PodContainer *c,
+		   struct set *ret)
+{
+	for (size_t i = 0; i < c->n_devices; i++) {
+		const Kubelet__PodDevices *d = c->devices[i];
+
+		if (strcmp(d->resource_name, r->devices.resource) != 0)
+			continue;
+		for (size_t k = 0; k < d->n_ids; k++) {
+			const struct k8s_device *device =
+				k8s_devices_find(&r->devices, d->ids[k]);
+
+			if (device && add_device(ret, device) < 0)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static int take_container(const struct pods *p, const Kubelet__PodContainer *c,
+			  struct set *pod)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < p->n_resources; i++)
+		r = collect(&p->resources[i], c, pod);
+	return r;
+}
+
+static int take_list(struct pods *p, const Kubelet__PodList *list)
+{
+	struct sets all = { .items = calloc(list->n_pods + 1,
+					    sizeof(struct set)) };
+	int r = all.items ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < list->n_pods; i++) {
+		const Kubelet__Pod *pod = list->pods[i];
+
+		all.n++;
+		for (size_t k = 0; r == 0 && k < pod->n_containers; k++)
+			r = take_container(p, pod->containers[k],
+					   &all.items[i]);
+	}
+	if (r == 0)
+		grants_prune(p->grants, grant_lives, &all, list->n_pods > 0,
+			     PATIENCE_NS);
+	for (size_t i = 0; i < all.n; i++)
+		free(all.items[i].items);
+	free(all.items);
+	return r;
+}
+
+/* Log a trouble once. */
+static void pods_fail(struct pods *p, const char *why)
+{
+	if (strcmp(p->trouble, why) != 0)
+		log_warn("cannot see which pods have ended: %s", why);
+	snprintf(p->trouble, sizeof(p->trouble), "%s", why);
+}
+
+static void list_done(void *ctx, enum grpc_status status, const char *text,
+		      const void *answer, size_t n)
+{
+	Kubelet__PodList *list = NULL;
+	struct pods *p = ctx;
+
+	p->client = NULL;
+	if (status == GRPC_OK)
+		list = kubelet__pod_list__unpack(NULL, n, answer);
+	if (!list)
+		pods_fail(p, status == GRPC_OK ? "a malformed answer" : text);
+	else if (take_list(p, list) < 0)
+		pods_fail(p, "out of memory");
+	else
+		p->trouble[0] = '\0';
+	if (list)
+		kubelet__pod_list__free_unpacked(list, NULL);
+}
+
+static void list_pods(struct event_timer *t)
+{
+	struct pods *p = container_of(t, struct pods, timer);
+	struct grpc_request q = { .path = p->path,
+				  .method = "/v1.PodResourcesLister/List",
+				  .timeout_ns = ANSWER_NS,
+				  .done = list_done,
+				  .ctx = p };
+	struct err err = { 0 };
+
+	p->timer.at = tick_wall() + p->interval_ns;
+	if (!p->grants->first)
+		return;
+	if (!p->client && grpc_client_new(p->events, &q, &p->client, &err) < 0)
+		pods_fail(p, err.text);
+}
+
+static void pods_begin(struct pods *p)
+{
+	p->timer = (struct event_timer){ .at = tick_wall(), .fn = list_pods };
+	events_add_timer(p->events, &p->timer);
+}
+
+/* A container has a new grant: the list is asked for soon, so that it has the
+ * container even if that ends before the interval does. */
+static void pods_granted(struct pods *p)
+{
+	p->timer.at = MIN(p->timer.at, tick_wall() + SOON_NS);
+}
+
+static void pods_end(struct pods *p)
+{
+	events_remove_timer(p->events, &p->timer);
+	grpc_client_free(p->client);
+}
 
 /*
  * The plugin: one loop for the kubelet's folder, the sockets of all resources,
@@ -268,10 +449,9 @@ static int plugin_init(struct k8s_plugin *p, const struct plugin_config *config,
 		r = watch_signals(p);
 	if (r < 0)
 		return err_set(err, r, "epoll: %s", strerror(-r));
-	if (asprintf(&p->folder, "%s/" GRANT_FILES, config->dir) < 0) {
-		p->folder = NULL;
+	p->folder = util_text("%s/" GRANT_FILES, config->dir);
+	if (!p->folder)
 		return err_set(err, -ENOMEM, "out of memory");
-	}
 	p->grants.folder = p->folder;
 	/* half: answers take their time */
 	p->grants.interval_ns = config->pods_interval_ns / 2;

@@ -41,15 +41,13 @@ int resource_init(struct resource *r, struct events *events,
 	events_add_timer(events, &r->timer);
 	if (k8s_devices_init(&r->devices, node, name) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
-	if (asprintf(&r->endpoint, "gpemu-%s.sock", name) < 0)
-		r->endpoint = NULL;
+	r->endpoint = util_text("gpemu-%s.sock", name);
 	slash = r->endpoint ? strchr(r->endpoint, '/') : NULL;
 	if (slash)
 		*slash = '_';
 	if (!r->endpoint || asprintf(&r->path, "%s/%s", dir, r->endpoint) < 0)
 		r->path = NULL;
-	if (asprintf(&r->kubelet, "%s/%s", dir, KUBELET_SOCKET) < 0)
-		r->kubelet = NULL;
+	r->kubelet = util_text("%s/%s", dir, KUBELET_SOCKET);
 	if (!r->path || !r->kubelet)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (strlen(r->path) >= sizeof(((struct sockaddr_un *)0)->sun_path))

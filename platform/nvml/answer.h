@@ -27,6 +27,15 @@ static inline int answer_number(unsigned value, unsigned *ret)
 	return NVML_SUCCESS;
 }
 
+/* What a GPU does now, for an answer into `ret`. */
+static inline int answer_now(const struct nvml_device *d, const void *ret,
+			     struct gpu_now *g)
+{
+	int r = state_gpu(d, g);
+
+	return r == NVML_SUCCESS && !ret ? NVML_INVALID_ARGUMENT : r;
+}
+
 /* A fact of the board of `d`, times `scale`. */
 static inline int answer_fact(const struct nvml_device *d, const char *key,
 			      double scale, unsigned *ret)

@@ -119,12 +119,10 @@ static int pci_info(const struct nvml_device *d, size_t size,
 	struct nvml_pci pci = { 0 };
 	struct address a = { 0 };
 	struct gpu_now g;
-	int r = state_gpu(d, &g);
+	int r = answer_now(d, ret, &g);
 
 	if (r != NVML_SUCCESS)
 		return r;
-	if (!ret)
-		return NVML_INVALID_ARGUMENT;
 	parse(g.pci_bus_id, &a);
 	pci.domain = a.domain;
 	pci.bus = a.bus;

@@ -12,12 +12,10 @@ int nvmlDeviceGetMemoryInfo(const struct nvml_device *d,
 			    struct nvml_memory *ret)
 {
 	struct gpu_now g;
-	int r = state_gpu(d, &g);
+	int r = answer_now(d, ret, &g);
 
 	if (r != NVML_SUCCESS)
 		return r;
-	if (!ret)
-		return NVML_INVALID_ARGUMENT;
 	*ret = (struct nvml_memory){ .total = g.memory_total,
 				     .used = g.memory_used,
 				     .free = g.memory_total - g.memory_used };
@@ -30,12 +28,10 @@ int nvmlDeviceGetMemoryInfo_v2(const struct nvml_device *d,
 {
 	struct gpu_now g;
 	uint64_t used;
-	int r = state_gpu(d, &g);
+	int r = answer_now(d, ret, &g);
 
 	if (r != NVML_SUCCESS)
 		return r;
-	if (!ret)
-		return NVML_INVALID_ARGUMENT;
 	if (ret->version != NVML_MEMORY_V2)
 		return NVML_VERSION_MISMATCH;
 	used = MIN(g.memory_used, g.memory_usable);
@@ -56,12 +52,10 @@ int nvmlDeviceGetUtilizationRates(const struct nvml_device *d,
 				  struct nvml_utilization *ret)
 {
 	struct gpu_now g;
-	int r = state_gpu(d, &g);
+	int r = answer_now(d, ret, &g);
 
 	if (r != NVML_SUCCESS)
 		return r;
-	if (!ret)
-		return NVML_INVALID_ARGUMENT;
 	ret->gpu = (uint32_t)(100 * MIN(MAX(g.utilisation, 0), 1) + .5);
 	ret->memory = 0;
 	return NVML_SUCCESS;
@@ -110,12 +104,10 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(const struct nvml_device *d,
 					      unsigned long long *ret)
 {
 	struct gpu_now g;
-	int r = state_gpu(d, &g);
+	int r = answer_now(d, ret, &g);
 
 	if (r != NVML_SUCCESS)
 		return r;
-	if (!ret)
-		return NVML_INVALID_ARGUMENT;
 	*ret = g.running ? 0 : NVML_REASON_IDLE;
 	return NVML_SUCCESS;
 }

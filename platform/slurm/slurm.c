@@ -14,8 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/log.h"
 #include "common/program/cli.h"
+#include "common/system/mkdir_all.h"
 #include "common/text/template.h"
 #include "common/util.h"
 #include "platform/node.h"
@@ -112,8 +114,8 @@ static void add_lists(json_t *doc, const struct node *node)
 		fclose(g);
 	if (l)
 		fclose(l);
-	json_object_set_new(doc, "gres", json_string(gres));
-	json_object_set_new(doc, "links", json_string(links));
+	json_add_text(doc, "gres", gres);
+	json_add_text(doc, "links", links);
 }
 
 /* NULL: no memory. */
@@ -194,26 +196,9 @@ static int write_one(const json_t *doc, const char *folder,
 	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-/* mkdir -p of an absolute path. */
-static int make_folder(const char *path, struct err *err)
-{
-	for (const char *end = path; *end;) {
-		_cleanup_free_ char *part = NULL;
-
-		end += 1 + strcspn(end + 1, "/");
-		part = strndup(path, (size_t)(end - path));
-		if (!part)
-			return err_set(err, -ENOMEM, "out of memory");
-		if (mkdir(part, 0755) < 0 && errno != EEXIST)
-			return err_set(err, -errno, "%s: %s", part,
-				       strerror(errno));
-	}
-	return 0;
-}
-
 static int write_all(const json_t *doc, const char *folder, struct err *err)
 {
-	int r = doc ? make_folder(folder, err)
+	int r = doc ? mkdir_all(folder, 0755, err)
 		    : err_set(err, -ENOMEM, "out of memory");
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++)

@@ -204,7 +204,7 @@ int dataset_init(struct runner *r, const char *data_dir, struct err *err)
 		data_dir = made;
 	}
 	if (code == 0)
-		code = mkdir_all(data_dir, err);
+		code = mkdir_all(data_dir, 0777, err);
 	if (code < 0)
 		return code;
 	r->data_dir = realpath(data_dir, NULL);

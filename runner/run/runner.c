@@ -225,7 +225,7 @@ int runner_open(struct runner *r, struct err *err)
 
 		if (asprintf(&path, "%s/%s", out, folders[i]) < 0)
 			return -ENOMEM;
-		code = mkdir_all(path, err);
+		code = mkdir_all(path, 0777, err);
 	}
 	return code == 0 ? open_lock(r, err) : code;
 }

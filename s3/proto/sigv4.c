@@ -309,10 +309,9 @@ static bool make_key(const struct claim *c, const char *secret,
 {
 	_cleanup_free_ char *start = NULL;
 
-	if (asprintf(&start, "AWS4%s", secret) < 0) {
-		start = NULL;
+	start = util_text("AWS4%s", secret);
+	if (!start)
 		return false;
-	}
 	hmac((unsigned char *)start, strlen(start), c->day, key);
 	sodium_memzero(start, strlen(start));
 	hmac(key, HASH, c->region, key);
@@ -338,11 +337,9 @@ static bool sign(struct sigv4_seed *seed, const char *what, const char *rest)
 	_cleanup_free_ char *text = NULL;
 	unsigned char code[HASH];
 
-	if (asprintf(&text, "%s\n%s\n%s\n%s", what, seed->date, seed->scope,
-		     rest) < 0) {
-		text = NULL;
+	text = util_text("%s\n%s\n%s\n%s", what, seed->date, seed->scope, rest);
+	if (!text)
 		return false;
-	}
 	hmac(seed->key, HASH, text, code);
 	sodium_bin2hex(seed->signature, HEX + 1, code, HASH);
 	return true;

@@ -111,10 +111,7 @@ int argv_check(const struct live_config *c, const struct job *job,
 
 char *argv_folder(const struct live *l, uint32_t job)
 {
-	char *path;
-
-	return asprintf(&path, "%s/jobs/%" PRIu32, l->c.dir, job) < 0 ? NULL
-								      : path;
+	return util_text("%s/jobs/%" PRIu32, l->c.dir, job);
 }
 
 uint64_t argv_done(const char *folder)

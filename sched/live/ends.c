@@ -64,9 +64,8 @@ static void failed(struct live *l, uint32_t which, const char *folder,
 	process_last_line(folder, line);
 	if (end)
 		snprintf(how, sizeof(how), "exit status %d", end->status);
-	if (asprintf(&text, "%s%s%s (%s/log)", how, *line ? ": " : "", line,
-		     folder) < 0)
-		text = NULL;
+	text = util_text("%s%s%s (%s/log)", how, *line ? ": " : "", line,
+			 folder);
 	ends_failed(l, which, text ? text : how);
 }
 

@@ -80,14 +80,11 @@ static bool is_of_node(const struct live *l)
 static char *server_of(const struct live *l, uint32_t node)
 {
 	const char *text = l->c.gpu_server, *word = strstr(text, NODE_WORD);
-	char *path;
 
 	if (!word)
 		return strdup(text);
-	return asprintf(&path, "%.*s%" PRIu32 "%s", (int)(word - text), text,
-			node, word + strlen(NODE_WORD)) < 0
-		       ? NULL
-		       : path;
+	return util_text("%.*s%" PRIu32 "%s", (int)(word - text), text, node,
+			 word + strlen(NODE_WORD));
 }
 
 /* The number that the first GPU of a node has there. */

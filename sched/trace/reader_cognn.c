@@ -67,11 +67,9 @@ static int read_job(struct trace_reader *t, struct job *job)
 	bytes = gnn_memory((enum gnn_model)model, graph, (uint32_t)layers);
 	job->work_ns = bytes / GIB;
 	job->gpu_memory_mib = (uint64_t)(bytes / MIB) + 1;
-	if (asprintf(&job->name, "%s-%s-%d", gnn_models[model], name,
-		     (int)layers) < 0) {
-		job->name = NULL;
+	job->name = util_text("%s-%s-%d", gnn_models[model], name, (int)layers);
+	if (!job->name)
 		return -ENOMEM;
-	}
 	r = workload_user(t->w, "-", &job->user);
 	return r < 0 ? r : workload_class(t->w, gnn_models[model], &job->class);
 }

@@ -49,11 +49,10 @@ static int read_class(struct trace_reader *t, struct job *job)
 
 	if (r < 0)
 		return r;
-	if (asprintf(&class, job->n_gpus > 1 ? "%s x %u" : "%s",
-		     type ? type : "-", job->n_gpus) < 0) {
-		class = NULL;
+	class = util_text(job->n_gpus > 1 ? "%s x %u" : "%s", type ? type : "-",
+			  job->n_gpus);
+	if (!class)
 		return -ENOMEM;
-	}
 	r = workload_user(t->w, "-", &job->user);
 	return r < 0 ? r : workload_class(t->w, class, &job->class);
 }

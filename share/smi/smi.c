@@ -12,11 +12,14 @@
  *			(smi_xml.h), or lines of dmon and pmon
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/program/cli.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -24,9 +27,155 @@
 #include "emu/gpu/gpud_query.h"
 #include "share/smi/smi_field.h"
 #include "share/smi/smi_query.h"
-#include "share/smi/smi_server.h"
 #include "share/smi/smi_table.h"
 #include "share/smi/smi_xml.h"
+
+/* --- servers -------------------------------------------------------------- */
+
+/* The servers that gpemu-smi asks. */
+
+/* The options that all of its commands have. */
+struct smi_server {
+	struct cli_common common;
+	char *socket, *user;
+	char *id;   /* -i, for get_facts */
+	char *file; /* -f */
+};
+
+#define SMI_SERVER_FIELDS(type, member)                                      \
+	{ "socket",                                                          \
+	  CONF_STRING,                                                       \
+	  offsetof(type, member.socket),                                     \
+	  .short_opt = 'S',                                                  \
+	  .arg = "PATH",                                                     \
+	  .help = "where gpemu-gpud listens (default: $GPEMU_GPU_SERVER, "   \
+		  "else gpemu-gpud.sock in $XDG_RUNTIME_DIR, else "          \
+		  "/run/gpemu-gpud.sock for root, /tmp/gpemu-UID/gpud.sock " \
+		  "for others)" },                                           \
+		{ "server_user", CONF_STRING, offsetof(type, member.user),   \
+		  .arg = "USER|UID",                                         \
+		  .help = "also trust a server of this user (default: your " \
+			  "own and root)" },                                 \
+		{ "id",                                                      \
+		  CONF_STRING,                                               \
+		  offsetof(type, member.id),                                 \
+		  .short_opt = 'i',                                          \
+		  .arg = "GPU,...",                                          \
+		  .cli_only = true,                                          \
+		  .help = "only these GPUs: index, UUID, serial number or "  \
+			  "PCI bus id" },                                    \
+		{ "filename",                                                \
+		  CONF_STRING,                                               \
+		  offsetof(type, member.file),                               \
+		  .short_opt = 'f',                                          \
+		  .arg = "FILE",                                             \
+		  .cli_only = true,                                          \
+		  .help = "write to FILE instead of stdout" },               \
+		CLI_COMMON_FIELDS(type, member.common)
+
+enum { NO_DEVICE = 6 /* source: nvidia-smi(1), RETURN VALUE */ };
+
+/* The first server, where only one can be asked; malloc'ed. */
+static int first_server(const struct smi_server *s, char **ret_path,
+			char **ret_user, struct err *err)
+{
+	char *path = NULL, *user = NULL;
+	int r = s->socket ? 0 : gpud_given(&path, &user, err);
+
+	if (s->socket || s->user) {
+		free(user);
+		user = s->user ? strdup(s->user) : NULL;
+	}
+	if (r == 0 && !path)
+		path = s->socket ? strdup(s->socket) : gpud_default_path();
+	if (r == 0 && (!path || (s->user && !user)))
+		r = err_set(err, -ENOMEM, "out of memory");
+	*ret_path = path;
+	*ret_user = user;
+	return r;
+}
+
+/* The status of the server at `path` is one more of `statuses`. */
+static int ask_one(const char *path, const char *user, json_t *statuses,
+		   struct err *err)
+{
+	json_t *status;
+	int r = gpud_query(path, user, GPUD_PATIENCE_S, &status, err);
+
+	return r == 0 ? json_array_append_new(statuses, status) : r;
+}
+
+static int ask_all(const struct smi_server *s, json_t *statuses,
+		   struct err *err)
+{
+	_cleanup_free_ char *first = NULL, *user = NULL, *all = NULL;
+	const char *given = secure_getenv("GPEMU_GPU_SERVER");
+	char *at = NULL;
+	int r = first_server(s, &first, &user, err);
+
+	if (r < 0 || s->socket || !given || !given[0])
+		return r < 0 ? r : ask_one(first, user, statuses, err);
+	all = strdup(given);
+	if (!all)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (char *p = strtok_r(all, ":", &at); p;
+	     p = strtok_r(NULL, ":", &at)) {
+		if (r < 0)
+			log_warn("%s", err->text);
+		r = ask_one(p, user, statuses, err);
+	}
+	if (r < 0 && json_array_size(statuses)) {
+		log_warn("%s", err->text);
+		r = 0;
+	}
+	return r;
+}
+
+/*
+ * smi_facts of all servers, $GPEMU_GPU_SERVER's or the one that was given, and
+ * only of the GPUs that -i names; owned by the caller. Servers that do not
+ * answer are reported; if none does, the error is that of gpud_query. -ENXIO
+ * without a text: -i names a GPU that is not there, or there are none.
+ */
+static int get_facts(const struct smi_server *s, json_t **ret, struct err *err)
+{
+	json_auto_t *statuses = json_array();
+	json_t *facts = NULL;
+	int r = ask_all(s, statuses, err);
+
+	if (r == 0)
+		facts = smi_facts(statuses);
+	if (facts && s->id)
+		r = smi_pick(facts, s->id);
+	if (r == 0 && json_array_size(facts) == 0)
+		r = -ENXIO;
+	if (r < 0)
+		json_decref(facts);
+	else
+		*ret = facts;
+	return r;
+}
+
+/* -f, or stdout; with a text. */
+static int open_output(const struct smi_server *s, FILE **ret, struct err *err)
+{
+	int r = 0;
+
+	if (s->file)
+		r = util_output_stream(s->file, O_CREAT | O_TRUNC, ret);
+	else
+		*ret = stdout;
+	return r < 0 ? err_set(err, r, "%s: %s", s->file, strerror(-r)) : 0;
+}
+
+/* Print why it ends; the exit status, which is nvidia-smi's 6 of -ENXIO. */
+static int fail(int r, const struct err *err)
+{
+	if (r != -ENXIO || err->text[0])
+		return cli_fail(r, err);
+	puts("No devices were found");
+	return NO_DEVICE;
+}
 
 /*
  * --- dmon and pmon --------------------------------------------------------
@@ -102,7 +251,7 @@ static const struct conf_field monitor_fields[] = {
 	{ 0 },
 };
 
-/* --- lines --------------------------------------------------------------- */
+/* --- lines ---------------------------------------------------------------- */
 
 static void put_columns(FILE *f, const struct column *c, const char *kinds,
 			const json_t *facts)
@@ -177,13 +326,13 @@ static void put_head(FILE *f, const char *kinds, bool processes)
 	fprintf(f, " %s\n", processes ? "   name " : "");
 }
 
-/* --- the loop ------------------------------------------------------------ */
+/* --- the loop ------------------------------------------------------------- */
 
 static int watch(const struct monitor_options *o, bool processes,
 		 struct err *err)
 {
 	FILE *f;
-	int r = smi_server_output(&o->server, &f, err);
+	int r = open_output(&o->server, &f, err);
 
 	if (r < 0)
 		return r;
@@ -192,7 +341,7 @@ static int watch(const struct monitor_options *o, bool processes,
 
 		if (i)
 			tick_pause((uint64_t)(o->delay_s * NS_PER_S));
-		r = smi_server_facts(&o->server, &facts, err);
+		r = get_facts(&o->server, &facts, err);
 		if (r < 0)
 			break;
 		/* arbitrary: a screen, as nvidia-smi does it */
@@ -226,7 +375,7 @@ static int monitor(const struct cli_program *program, const char *known,
 	if (r == 0 && status == EXIT_STATUS_DONE)
 		r = watch(&o, processes, &err);
 	conf_free(monitor_fields, &o);
-	return r < 0 ? smi_server_fail(r, &err) : status;
+	return r < 0 ? fail(r, &err) : status;
 }
 
 /* Each returns the exit status; argv[0] is its name. */
@@ -323,14 +472,14 @@ static const struct cli_program program = {
 	.fields = fields,
 };
 
-/* --- once ---------------------------------------------------------------- */
+/* --- once ----------------------------------------------------------------- */
 
 static int show_table(const struct options *o, FILE *f, struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *user = NULL;
 	json_auto_t *j = NULL;
 	const char *file = o->server.common.json;
-	int r = smi_server_first(&o->server, &path, &user, err);
+	int r = first_server(&o->server, &path, &user, err);
 
 	if (r == 0)
 		r = gpud_query(path, user, GPUD_PATIENCE_S, &j, err);
@@ -370,7 +519,7 @@ static int show_facts(const struct options *o, const struct smi_query *q,
 		      bool first, FILE *f, struct err *err)
 {
 	json_auto_t *facts = NULL;
-	int r = smi_server_facts(&o->server, &facts, err);
+	int r = get_facts(&o->server, &facts, err);
 
 	if (r < 0)
 		return r;
@@ -386,7 +535,7 @@ static int show_facts(const struct options *o, const struct smi_query *q,
 				: 0;
 }
 
-/* --- again and again ----------------------------------------------------- */
+/* --- again and again ------------------------------------------------------ */
 
 static int mark(const struct options *o, const struct conf_list *gpus,
 		bool failed, struct err *err)
@@ -394,7 +543,7 @@ static int mark(const struct options *o, const struct conf_list *gpus,
 	_cleanup_free_ char *path = NULL, *user = NULL;
 	const uint64_t *gpu = gpus->items;
 	struct gpud_client c;
-	int r = gpus->n ? smi_server_first(&o->server, &path, &user, err) : 0;
+	int r = gpus->n ? first_server(&o->server, &path, &user, err) : 0;
 
 	for (size_t i = 0; r == 0 && i < gpus->n; i++) {
 		struct gpud_msg m = {
@@ -417,7 +566,7 @@ static int run(const struct options *o, const struct smi_query *q,
 	       uint64_t pause_ns, struct err *err)
 {
 	FILE *f;
-	int r = smi_server_output(&o->server, &f, err);
+	int r = open_output(&o->server, &f, err);
 
 	if (r < 0)
 		return r;
@@ -436,7 +585,7 @@ static int run(const struct options *o, const struct smi_query *q,
 	return r;
 }
 
-/* --- the command line ---------------------------------------------------- */
+/* --- the command line ----------------------------------------------------- */
 
 /* nvidia-smi's spellings that argp does not know: -h, -lms, and -l without a
  * number. Malloc'ed, of *argc words; NULL: no memory. */
@@ -518,7 +667,7 @@ static int answer(const struct options *o, const char *seconds)
 		return EXIT_STATUS_USAGE;
 	}
 	r = run(o, &q, pause_ns, &err);
-	return r < 0 ? smi_server_fail(r, &err) : EXIT_STATUS_DONE;
+	return r < 0 ? fail(r, &err) : EXIT_STATUS_DONE;
 }
 
 int main(int argc, char **argv)

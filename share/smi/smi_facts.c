@@ -16,16 +16,6 @@
 /* Of one server, at most. Source: SHARE_MAX_GPUS */
 enum { SERVER_GPUS = 64 };
 
-static void set_text(json_t *facts, const char *key, const char *value)
-{
-	json_object_set_new(facts, key, json_string(value));
-}
-
-static void set_number(json_t *facts, const char *key, double value)
-{
-	json_object_set_new(facts, key, json_real(value));
-}
-
 /* --- a GPU --------------------------------------------------------------- */
 
 /* Source: CUDA C++ Programming Guide, compute capabilities. */
@@ -45,10 +35,10 @@ static void add_architecture(json_t *facts, double capability)
 
 	snprintf(buf, sizeof(buf), "%.1f", MIN(capability, 1e3));
 	if (capability > 0)
-		set_text(facts, "compute_cap", buf);
+		json_add_text(facts, "compute_cap", buf);
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		if (capability >= all[i].from) {
-			set_text(facts, "architecture", all[i].name);
+			json_add_text(facts, "architecture", all[i].name);
 			return;
 		}
 }
@@ -73,7 +63,7 @@ static void add_address(json_t *facts)
 	       &device);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		snprintf(buf, sizeof(buf), parts[i].fmt, *parts[i].value);
-		set_text(facts, parts[i].key, buf);
+		json_add_text(facts, parts[i].key, buf);
 	}
 }
 
@@ -83,21 +73,21 @@ static void add_load(json_t *facts)
 	double usable = json_get_number(facts, "memory_usable_mib");
 	bool idle = !(json_get_number(facts, "running") > 0);
 
-	set_number(facts, "memory_reserved_mib",
-		   json_get_number(facts, "memory_total_mib") - usable);
-	set_number(facts, "memory_free_mib",
-		   usable - json_get_number(facts, "memory_used_mib"));
-	set_text(facts, "idle", idle ? "Active" : "Not Active");
-	set_text(facts, "reasons_active",
-		 idle ? "0x0000000000000001" : "0x0000000000000000");
+	json_add_real(facts, "memory_reserved_mib",
+		      json_get_number(facts, "memory_total_mib") - usable);
+	json_add_real(facts, "memory_free_mib",
+		      usable - json_get_number(facts, "memory_used_mib"));
+	json_add_text(facts, "idle", idle ? "Active" : "Not Active");
+	json_add_text(facts, "reasons_active",
+		      idle ? "0x0000000000000001" : "0x0000000000000000");
 	if (json_is_false(json_object_get(facts, "healthy"))) {
-		set_text(facts, "pstate", lost);
-		set_text(facts, "utilisation_pct", lost);
+		json_add_text(facts, "pstate", lost);
+		json_add_text(facts, "utilisation_pct", lost);
 		return;
 	}
-	set_text(facts, "pstate", "P0");
-	set_number(facts, "utilisation_pct",
-		   100 * json_get_number(facts, "utilisation"));
+	json_add_text(facts, "pstate", "P0");
+	json_add_real(facts, "utilisation_pct",
+		      100 * json_get_number(facts, "utilisation"));
 }
 
 static void add_modes(json_t *facts)
@@ -106,20 +96,20 @@ static void add_modes(json_t *facts)
 	char buf[32];
 
 	if (json_is_true(json_object_get(facts, "ecc"))) {
-		set_text(facts, "ecc_mode", "Enabled");
-		set_text(facts, "ecc_no", "No");
-		set_number(facts, "ecc_errors", 0);
+		json_add_text(facts, "ecc_mode", "Enabled");
+		json_add_text(facts, "ecc_no", "No");
+		json_add_real(facts, "ecc_errors", 0);
 	}
 	if (json_is_true(json_object_get(facts, "mig")))
-		set_text(facts, "mig_mode", "Disabled");
+		json_add_text(facts, "mig_mode", "Disabled");
 	if (json_get_number(facts, "power_limit_w") > 0)
-		set_text(facts, "power_management", "Enabled");
+		json_add_text(facts, "power_management", "Enabled");
 	if (reasons > 0 && reasons < 0x1p63) {
 		snprintf(buf, sizeof(buf), "0x%016llX",
 			 (unsigned long long)reasons);
-		set_text(facts, "reasons_supported", buf);
+		json_add_text(facts, "reasons_supported", buf);
 	}
-	set_number(facts, "zero", 0);
+	json_add_real(facts, "zero", 0);
 }
 
 /* Now, as queries have it. */
@@ -134,9 +124,9 @@ static void add_time(json_t *facts)
 	strftime(day, sizeof(day), "%Y/%m/%d %H:%M:%S", &tm);
 	snprintf(buf, sizeof(buf), "%s.%03d", day,
 		 (int)(ns / (int64_t)NS_PER_MS % 1000));
-	set_text(facts, "timestamp", buf);
+	json_add_text(facts, "timestamp", buf);
 	strftime(day, sizeof(day), "%a %b %e %H:%M:%S %Y", &tm);
-	set_text(facts, "date", day);
+	json_add_text(facts, "date", day);
 }
 
 /* --- its processes ------------------------------------------------------- */
@@ -152,7 +142,7 @@ static json_t *process_facts(const json_t *process, const json_t *gpu)
 
 	json_object_set(facts, "pid", json_object_get(process, "pid"));
 	json_object_set(facts, "name", json_object_get(process, "name"));
-	set_number(facts, "used_mib", json_get_number(process, "peak_mib"));
+	json_add_real(facts, "used_mib", json_get_number(process, "peak_mib"));
 	for (size_t i = 0; i < ARRAY_SIZE(same); i++)
 		json_object_set(facts, same[i][0],
 				json_object_get(gpu, same[i][1]));
@@ -188,10 +178,10 @@ static json_t *gpu_facts(const json_t *status, const json_t *gpu, size_t i)
 		facts = json_object();
 	}
 	json_object_update_missing(facts, (json_t *)board);
-	json_object_set_new(facts, "index", json_integer((json_int_t)i));
+	json_add_integer(facts, "index", i);
 	snprintf(driver, sizeof(driver), GPUD_DRIVER ".%s",
 		 json_get_text(json_object_get(status, "gpemu"), "version"));
-	set_text(facts, "driver_version", driver);
+	json_add_text(facts, "driver_version", driver);
 	add_architecture(facts, json_get_number(board, "compute_capability"));
 	add_address(facts);
 	add_load(facts);
@@ -214,9 +204,7 @@ json_t *smi_facts(const json_t *statuses)
 					      gpu_facts(status, gpu,
 							json_array_size(all)));
 	json_array_foreach (all, i, facts)
-		json_object_set_new(
-			facts, "count",
-			json_integer((json_int_t)json_array_size(all)));
+		json_add_integer(facts, "count", json_array_size(all));
 	return all;
 }
 

@@ -10,6 +10,40 @@
 
 #include "common/util.h"
 
+/* A reason has an old name, too. */
+#define REASON(name) \
+	"clocks_event_reasons." name "|clocks_throttle_reasons." name
+/* Counted since the driver was loaded ("volatile"), or ever ("aggregate"). */
+#define ECC_ERRORS(over)                                                       \
+	{ 3, "sram_correctable", "SRAM Correctable",                           \
+	  "ecc.errors.corrected." over ".sram", "ecc_errors" },                \
+		{ 3, "sram_uncorrectable_parity", "SRAM Uncorrectable Parity", \
+		  NULL, "ecc_errors" },                                        \
+		{ 3, "sram_uncorrectable_secded",                              \
+		  "SRAM Uncorrectable SEC-DED", NULL, "ecc_errors" },          \
+		{ 3, "dram_correctable", "DRAM Correctable",                   \
+		  "ecc.errors.corrected." over ".dram", "ecc_errors" },        \
+	{                                                                      \
+		3, "dram_uncorrectable", "DRAM Uncorrectable",                 \
+			"ecc.errors.uncorrected." over ".dram", "ecc_errors"   \
+	}
+/* Only in queries; those of errors have the parts of older GPUs, too. */
+#define QUERY(name, ...)                         \
+	{                                        \
+		1, NULL, NULL, name, __VA_ARGS__ \
+	}
+#define ECC_PARTS(errors)                                                   \
+	QUERY(errors ".device_memory", "ecc_errors"),                       \
+		QUERY(errors ".register_file"), QUERY(errors ".l1_cache"),  \
+		QUERY(errors ".l2_cache"), QUERY(errors ".texture_memory"), \
+		QUERY(errors ".cbu")
+#define ECC_QUERIES(over)                                                     \
+	QUERY("ecc.errors.corrected." over ".total", "ecc_errors"),           \
+		QUERY("ecc.errors.uncorrected." over ".sram", "ecc_errors"),  \
+		QUERY("ecc.errors.uncorrected." over ".total", "ecc_errors"), \
+		ECC_PARTS("ecc.errors.corrected." over),                      \
+		ECC_PARTS("ecc.errors.uncorrected." over)
+
 const struct smi_field smi_fields[] = {
 	{ 1, NULL, NULL, "timestamp", "timestamp" },
 	{ 1, NULL, NULL, "driver_version", "driver_version" },
@@ -126,44 +160,26 @@ const struct smi_field smi_fields[] = {
 	  .display = "PERFORMANCE" },
 	{ 1, "clocks_event_reasons", "Clocks Event Reasons",
 	  .display = "PERFORMANCE" },
-	{ 1, NULL, NULL,
-	  "clocks_event_reasons.supported|clocks_throttle_reasons.supported",
-	  "reasons_supported" },
-	{ 1, NULL, NULL,
-	  "clocks_event_reasons.active|clocks_throttle_reasons.active",
-	  "reasons_active" },
-	{ 2, "clocks_event_reason_gpu_idle", "Idle",
-	  "clocks_event_reasons.gpu_idle|clocks_throttle_reasons.gpu_idle",
+	{ 1, NULL, NULL, REASON("supported"), "reasons_supported" },
+	{ 1, NULL, NULL, REASON("active"), "reasons_active" },
+	{ 2, "clocks_event_reason_gpu_idle", "Idle", REASON("gpu_idle"),
 	  "idle" },
 	{ 2, "clocks_event_reason_applications_clocks_setting",
-	  "Applications Clocks Setting",
-	  "clocks_event_reasons.applications_clocks_setting|clocks_throttle_"
-	  "reasons.applications_clocks_setting",
+	  "Applications Clocks Setting", REASON("applications_clocks_setting"),
 	  "=Not Active" },
 	{ 2, "clocks_event_reason_sw_power_cap", "SW Power Cap",
-	  "clocks_event_reasons.sw_power_cap|clocks_throttle_reasons.sw_power_"
-	  "cap",
-	  "=Not Active" },
+	  REASON("sw_power_cap"), "=Not Active" },
 	{ 2, "clocks_event_reason_hw_slowdown", "HW Slowdown",
-	  "clocks_event_reasons.hw_slowdown|clocks_throttle_reasons.hw_"
-	  "slowdown",
-	  "=Not Active" },
+	  REASON("hw_slowdown"), "=Not Active" },
 	{ 2, "clocks_event_reason_hw_thermal_slowdown", "HW Thermal Slowdown",
-	  "clocks_event_reasons.hw_thermal_slowdown|clocks_throttle_reasons.hw_"
-	  "thermal_slowdown",
-	  "=Not Active" },
+	  REASON("hw_thermal_slowdown"), "=Not Active" },
 	{ 2, "clocks_event_reason_hw_power_brake_slowdown",
-	  "HW Power Brake Slowdown",
-	  "clocks_event_reasons.hw_power_brake_slowdown|clocks_throttle_"
-	  "reasons.hw_power_brake_slowdown",
+	  "HW Power Brake Slowdown", REASON("hw_power_brake_slowdown"),
 	  "=Not Active" },
 	{ 2, "clocks_event_reason_sync_boost", "Sync Boost",
-	  "clocks_event_reasons.sync_boost|clocks_throttle_reasons.sync_boost",
-	  "=Not Active" },
+	  REASON("sync_boost"), "=Not Active" },
 	{ 2, "clocks_event_reason_sw_thermal_slowdown", "SW Thermal Slowdown",
-	  "clocks_event_reasons.sw_thermal_slowdown|clocks_throttle_reasons.sw_"
-	  "thermal_slowdown",
-	  "=Not Active" },
+	  REASON("sw_thermal_slowdown"), "=Not Active" },
 	{ 2, "clocks_event_reason_display_clocks_setting",
 	  "Display Clock Setting", NULL, "=Not Active" },
 	{ 1, "clocks_event_reasons_counters", "Clocks Event Reasons Counters",
@@ -227,66 +243,13 @@ const struct smi_field smi_fields[] = {
 	{ 2, "pending_ecc", "Pending", "ecc.mode.pending", "ecc_mode" },
 	{ 1, "ecc_errors", "ECC Errors", .display = "ECC" },
 	{ 2, "volatile", "Volatile" },
-	{ 3, "sram_correctable", "SRAM Correctable",
-	  "ecc.errors.corrected.volatile.sram", "ecc_errors" },
-	{ 3, "sram_uncorrectable_parity", "SRAM Uncorrectable Parity", NULL,
-	  "ecc_errors" },
-	{ 3, "sram_uncorrectable_secded", "SRAM Uncorrectable SEC-DED", NULL,
-	  "ecc_errors" },
-	{ 3, "dram_correctable", "DRAM Correctable",
-	  "ecc.errors.corrected.volatile.dram", "ecc_errors" },
-	{ 3, "dram_uncorrectable", "DRAM Uncorrectable",
-	  "ecc.errors.uncorrected.volatile.dram", "ecc_errors" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.volatile.total", "ecc_errors" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.volatile.sram", "ecc_errors" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.volatile.total",
-	  "ecc_errors" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.volatile.device_memory",
-	  "ecc_errors" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.volatile.register_file" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.volatile.l1_cache" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.volatile.l2_cache" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.volatile.texture_memory" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.volatile.cbu" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.volatile.device_memory",
-	  "ecc_errors" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.volatile.register_file" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.volatile.l1_cache" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.volatile.l2_cache" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.volatile.texture_memory" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.volatile.cbu" },
+	ECC_ERRORS("volatile"),
+	ECC_QUERIES("volatile"),
 	{ 2, "aggregate", "Aggregate" },
-	{ 3, "sram_correctable", "SRAM Correctable",
-	  "ecc.errors.corrected.aggregate.sram", "ecc_errors" },
-	{ 3, "sram_uncorrectable_parity", "SRAM Uncorrectable Parity", NULL,
-	  "ecc_errors" },
-	{ 3, "sram_uncorrectable_secded", "SRAM Uncorrectable SEC-DED", NULL,
-	  "ecc_errors" },
-	{ 3, "dram_correctable", "DRAM Correctable",
-	  "ecc.errors.corrected.aggregate.dram", "ecc_errors" },
-	{ 3, "dram_uncorrectable", "DRAM Uncorrectable",
-	  "ecc.errors.uncorrected.aggregate.dram", "ecc_errors" },
+	ECC_ERRORS("aggregate"),
 	{ 3, "sram_threshold_exceeded", "SRAM Threshold Exceeded", NULL,
 	  "ecc_no" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.aggregate.total", "ecc_errors" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.aggregate.sram",
-	  "ecc_errors" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.aggregate.total",
-	  "ecc_errors" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.aggregate.device_memory",
-	  "ecc_errors" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.aggregate.register_file" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.aggregate.l1_cache" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.aggregate.l2_cache" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.aggregate.texture_memory" },
-	{ 1, NULL, NULL, "ecc.errors.corrected.aggregate.cbu" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.aggregate.device_memory",
-	  "ecc_errors" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.aggregate.register_file" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.aggregate.l1_cache" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.aggregate.l2_cache" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.aggregate.texture_memory" },
-	{ 1, NULL, NULL, "ecc.errors.uncorrected.aggregate.cbu" },
+	ECC_QUERIES("aggregate"),
 	{ 2, "aggregate_uncorrectable_sram_sources",
 	  "Aggregate Uncorrectable SRAM Sources" },
 	{ 3, "sram_l2", "SRAM L2", NULL, "ecc_errors" },

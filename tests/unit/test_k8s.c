@@ -11,7 +11,7 @@
 #include "common/rng.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "platform/k8s/answer.h"
+#include "platform/k8s/methods.h"
 #include "platform/k8s/devices.h"
 #include "platform/k8s/grant_files.h"
 #include "platform/k8s/grants.h"

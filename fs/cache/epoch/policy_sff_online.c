@@ -12,77 +12,29 @@
  */
 #include "fs/cache/policy/policy_heap.h"
 
-struct sff_online {
-	struct policy_heap heap; /* the largest file is the root */
-	uint64_t capacity, used;
-	uint64_t overhead; /* of the last entry, beyond its object's bytes */
-};
-
-static int sff_online_init(void *state, const struct policy_params *params,
-			   struct err *err)
-{
-	struct sff_online *s = state;
-
-	(void)err;
-	s->capacity = params->capacity_bytes;
-	return 0;
-}
-
-static void sff_online_fini(void *state)
-{
-	struct sff_online *s = state;
-
-	policy_heap_fini(&s->heap);
-}
-
 static bool sff_online_admit(void *state, const struct cache_object *object,
 			     struct cache_entry *ghost)
 {
-	struct sff_online *s = state;
-
 	(void)ghost;
-	if (!policy_heap_reserve(&s->heap))
-		return false;
-	return s->used + object->bytes + s->overhead <= s->capacity ||
-	       (s->heap.n && (double)object->file_bytes <
-				     -policy_heap_least(&s->heap)->priority);
+	return policy_heap_admit(state, object, -(double)object->file_bytes);
 }
 
 static void sff_online_inserted(void *state, struct cache_entry *entry,
 				const struct cache_object *object)
 {
-	struct sff_online *s = state;
-
-	s->used += entry->bytes;
-	s->overhead = entry->bytes - object->bytes;
-	policy_heap_add(&s->heap, entry, -(double)object->file_bytes);
-}
-
-static void sff_online_removed(void *state, struct cache_entry *entry)
-{
-	struct sff_online *s = state;
-
-	s->used -= entry->bytes;
-	policy_heap_remove(&s->heap, entry);
-}
-
-static struct cache_entry *sff_online_victim(void *state)
-{
-	struct sff_online *s = state;
-
-	return policy_heap_least(&s->heap)->entry;
+	policy_heap_add(state, entry, -(double)object->file_bytes);
 }
 
 const struct policy_ops policy_sff_online = {
 	.plugin = { .name = "sff_online",
 		    .summary = "small files first, by the sizes seen so far",
-		    .state_size = sizeof(struct sff_online) },
+		    .state_size = sizeof(struct policy_heap) },
 	.entry_size = sizeof(struct policy_heap_place),
 	.overhead_bytes = 2 * sizeof(struct policy_heap_item),
-	.init = sff_online_init,
-	.fini = sff_online_fini,
+	.init = policy_heap_init,
+	.fini = policy_heap_fini,
 	.admit = sff_online_admit,
 	.inserted = sff_online_inserted,
-	.removed = sff_online_removed,
-	.victim = sff_online_victim,
+	.removed = policy_heap_removed,
+	.victim = policy_heap_victim,
 };

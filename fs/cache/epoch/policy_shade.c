@@ -18,8 +18,6 @@ struct shade {
 	struct policy_heap heap; /* by importance */
 	double (*importance)(const void *ctx, uint64_t key);
 	const void *ctx;
-	uint64_t capacity, used;
-	uint64_t overhead; /* of an entry, beyond its object's bytes */
 };
 
 static int shade_init(void *state, const struct policy_params *params,
@@ -27,19 +25,9 @@ static int shade_init(void *state, const struct policy_params *params,
 {
 	struct shade *s = state;
 
-	(void)err;
 	s->importance = params->importance;
 	s->ctx = params->importance_ctx;
-	s->capacity = params->capacity_bytes;
-	s->overhead = params->overhead_bytes;
-	return 0;
-}
-
-static void shade_fini(void *state)
-{
-	struct shade *s = state;
-
-	policy_heap_fini(&s->heap);
+	return policy_heap_init(&s->heap, params, err);
 }
 
 static double importance_of(const struct shade *s, uint64_t key)
@@ -53,11 +41,8 @@ static bool shade_admit(void *state, const struct cache_object *object,
 	struct shade *s = state;
 
 	(void)ghost;
-	if (!policy_heap_reserve(&s->heap))
-		return false;
-	return s->used + object->bytes + s->overhead <= s->capacity ||
-	       (s->heap.n && importance_of(s, object->key) >
-				     policy_heap_least(&s->heap)->priority);
+	return policy_heap_admit(&s->heap, object,
+				 importance_of(s, object->key));
 }
 
 static void shade_inserted(void *state, struct cache_entry *entry,
@@ -66,7 +51,6 @@ static void shade_inserted(void *state, struct cache_entry *entry,
 	struct shade *s = state;
 
 	(void)object;
-	s->used += entry->bytes;
 	policy_heap_add(&s->heap, entry, importance_of(s, entry->key));
 }
 
@@ -77,21 +61,6 @@ static void shade_reweighed(void *state, struct cache_entry *entry)
 	policy_heap_change(&s->heap, entry, importance_of(s, entry->key));
 }
 
-static void shade_removed(void *state, struct cache_entry *entry)
-{
-	struct shade *s = state;
-
-	s->used -= entry->bytes;
-	policy_heap_remove(&s->heap, entry);
-}
-
-static struct cache_entry *shade_victim(void *state)
-{
-	struct shade *s = state;
-
-	return policy_heap_least(&s->heap)->entry;
-}
-
 const struct policy_ops policy_shade = {
 	.plugin = { .name = "shade",
 		    .summary = "keep the most important samples, by the "
@@ -100,10 +69,10 @@ const struct policy_ops policy_shade = {
 	.entry_size = sizeof(struct policy_heap_place),
 	.overhead_bytes = 2 * sizeof(struct policy_heap_item),
 	.init = shade_init,
-	.fini = shade_fini,
+	.fini = policy_heap_fini,
 	.admit = shade_admit,
 	.inserted = shade_inserted,
 	.reweighed = shade_reweighed,
-	.removed = shade_removed,
-	.victim = shade_victim,
+	.removed = policy_heap_removed,
+	.victim = policy_heap_victim,
 };

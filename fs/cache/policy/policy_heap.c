@@ -6,7 +6,25 @@
 #include "common/heap.h"
 #include "common/util.h"
 
-bool policy_heap_reserve(struct policy_heap *h)
+int policy_heap_init(void *state, const struct policy_params *params,
+		     struct err *err)
+{
+	struct policy_heap *h = state;
+
+	(void)err;
+	h->capacity = params->capacity_bytes;
+	h->overhead = params->overhead_bytes;
+	return 0;
+}
+
+void policy_heap_fini(void *state)
+{
+	struct policy_heap *h = state;
+
+	free(h->v);
+}
+
+static bool reserve(struct policy_heap *h)
 {
 	uint32_t want = MAX(64, h->allocated * 2);
 	struct policy_heap_item *v;
@@ -21,10 +39,12 @@ bool policy_heap_reserve(struct policy_heap *h)
 	return true;
 }
 
-void policy_heap_fini(struct policy_heap *h)
+bool policy_heap_admit(struct policy_heap *h, const struct cache_object *object,
+		       double priority)
 {
-	free(h->v);
-	*h = (struct policy_heap){ 0 };
+	return reserve(h) &&
+	       (h->used + object->bytes + h->overhead <= h->capacity ||
+		(h->n && priority > h->v[0].priority));
 }
 
 static bool before(const struct policy_heap_item *a,
@@ -47,6 +67,7 @@ DEFINE_HEAP(items, struct policy_heap_item, before, placed)
 void policy_heap_add(struct policy_heap *h, struct cache_entry *e,
 		     double priority)
 {
+	h->used += e->bytes;
 	h->v[h->n] = (struct policy_heap_item){ priority, h->n_placed++, e };
 	items_up(h->v, h->n++);
 }
@@ -60,10 +81,20 @@ void policy_heap_change(struct policy_heap *h, struct cache_entry *e,
 	items_fix(h->v, h->n, p->at);
 }
 
-void policy_heap_remove(struct policy_heap *h, struct cache_entry *e)
+void policy_heap_removed(void *state, struct cache_entry *entry)
 {
-	uint32_t at = ((struct policy_heap_place *)cache_entry_data(e))->at;
+	const struct policy_heap_place *p = cache_entry_data(entry);
+	struct policy_heap *h = state;
+	uint32_t at = p->at;
 
+	h->used -= entry->bytes;
 	h->v[at] = h->v[--h->n];
 	items_fix(h->v, h->n, at);
+}
+
+struct cache_entry *policy_heap_victim(void *state)
+{
+	const struct policy_heap *h = state;
+
+	return h->v[0].entry;
 }

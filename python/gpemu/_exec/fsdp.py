@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """FullyShardedDataParallel and fully_shard(). Parameters stay whole: they have no
-data. A step takes longer by what emu/gpu/fsdp.h says of gathers and gradients."""
+data. A step takes longer by what emu/gpu/gpus.h says of gathers and gradients."""
 from __future__ import annotations
 
 import contextlib
@@ -12,7 +12,7 @@ from torch import nn
 from gpemu._exec import ddp, device as dev
 
 _raw = torch._C.DisableTorchFunction
-_MOST_UNITS = 1024  # as emu/gpu/fsdp.h
+_MOST_UNITS = 1024  # as emu/gpu/gpus.h
 _AHEAD = 1  # units that are gathered: the default of both
 
 
