@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -72,11 +73,26 @@ bool util_ends_in(const char *text, const char *end)
 	return n > m && !strcmp(text + n - m, end);
 }
 
+char *util_text(const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	return n < 0 ? NULL : text;
+}
+
+bool util_is(const char *s, size_t n, const char *word)
+{
+	return strlen(word) == n && !strncmp(s, word, n);
+}
+
 char *util_join(const char *folder, const char *name)
 {
-	char *path;
-
-	return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+	return util_text("%s/%s", folder, name);
 }
 
 char *util_beside(const char *path, const char *name)
