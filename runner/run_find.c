@@ -8,9 +8,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
-#include "common/replace.h"
 #include "common/text/columns.h"
-#include "common/text/wrap.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -173,8 +171,10 @@ static void print_columns(const json_t *found, size_t width, FILE *f)
 	columns_fini(&t);
 }
 
-static void print_table(const json_t *found, size_t width, FILE *f)
+static void print_table(const void *ctx, size_t width, FILE *f)
 {
+	const json_t *found = ctx;
+
 	fprintf(f, "%s: %s\n\n",
 		json_string_value(json_object_get(found, "workload")),
 		json_string_value(json_object_get(found, "question")));
@@ -277,19 +277,6 @@ static json_t *page_json(const struct runner *r, const json_t *found)
 
 /* --- all -------------------------------------------------------------- */
 
-static int write_table(const struct runner *r, const json_t *found,
-		       struct err *err)
-{
-	struct replace file;
-	FILE *f;
-	int code = replace_open(&file, r->out, "find-max.txt", &f, err);
-
-	if (code < 0)
-		return code;
-	print_table(found, 0, f);
-	return replace_close(&file, f, 0, err);
-}
-
 static int write_page(const struct runner *r, const json_t *found,
 		      struct err *err)
 {
@@ -302,28 +289,20 @@ static int write_page(const struct runner *r, const json_t *found,
 static int find_report(struct runner *r, const struct run_options *o,
 		       const json_t *found, struct err *err)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = util_join(r->out, "find-max.json");
 	struct err why = { 0 };
-	struct wrap w;
-	int code;
+	int code = path ? json_replace(found, path, err) : -ENOMEM;
 
-	if (asprintf(&path, "%s/find-max.json", r->out) < 0)
-		return -ENOMEM;
-	code = json_replace(found, path, err);
 	if (code == 0)
-		code = write_table(r, found, err);
+		code = page_print(r->out, "find-max.txt", o->quiet, print_table,
+				  found, err);
 	if (code == 0 && draw(r, found, &why) < 0)
 		log_warn("%s", why.text);
 	if (code == 0)
 		code = write_page(r, found, err);
-	if (code < 0 || o->quiet)
-		return code;
-	if (wrap_begin(&w, stdout) < 0)
-		return -ENOMEM;
-	print_table(found, w.width, w.f);
-	wrap_end(&w);
-	printf("\npage      %s/find-max.html\n", r->out);
-	return 0;
+	if (code == 0 && !o->quiet)
+		printf("\npage      %s/find-max.html\n", r->out);
+	return code;
 }
 
 /* Minimum number of steps for a rate; the first one is not counted. arbitrary:

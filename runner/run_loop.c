@@ -181,11 +181,11 @@ static int run_one(struct loop *l, size_t index)
 static bool has_record_now(const struct runner *r, const struct cell *cell,
 			   enum loop_cells which)
 {
-	_cleanup_free_ char *records = NULL;
+	_cleanup_free_ char *records = util_join(r->out, "records");
 	_cleanup_close_ int fd = -1;
 
 	/* NFS remembers that a file was missing until its folder is opened */
-	if (asprintf(&records, "%s/records", r->out) >= 0)
+	if (records)
 		fd = open(records, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return has_record(r, cell, which);
 }

@@ -12,7 +12,6 @@
 #include "runner/result/run_study.h"
 #include "runner/result/run_verdict.h"
 
-/* Fields of a table with commas (RFC 4180). */
 /* All runs, and all verdicts, as tidy tables (RFC 4180). */
 
 /* In quotes where needed. */
@@ -248,14 +247,9 @@ static json_t *settings_of(const json_t *record)
 					parts[i].prefix,
 					json_object_get(one, parts[i].member));
 	}
-	if (r == 0)
-		r = add_keys(to, "", true, "gpud",
-			     json_object_get(cell, "gpud"));
-	if (r == 0)
-		r = add_keys(to, "", true, "prepd",
-			     json_object_get(cell, "prepd"));
-	if (r == 0)
-		r = add_keys(to, "", true, "s3", json_object_get(cell, "s3"));
+	for (enum run_program p = RUN_GPUD; r == 0 && p <= RUN_S3; p++)
+		r = add_keys(to, "", true, run_program_word(p),
+			     json_object_get(cell, run_program_word(p)));
 	if (r == 0)
 		return to;
 	json_decref(to);

@@ -10,6 +10,7 @@
 #include "common/version.h"
 #include "runner/cell/run_cell.h"
 #include "runner/run/run_host.h"
+#include "runner/result/run_compare.h"
 #include "runner/result/run_origins.h"
 
 /* --- metrics ---------------------------------------------------------- */
@@ -344,18 +345,6 @@ static double wall_seconds(const struct result *res)
 	return sum;
 }
 
-/* {NAME: hash} of the files that the cells ran and read. */
-static json_t *files_json(const struct workload *w)
-{
-	json_t *j = json_object(), *one;
-	const char *name;
-
-	json_object_foreach (w->files, name, one)
-		if (!json_is_null(one))
-			json_object_set(j, name, json_object_get(one, "hash"));
-	return j;
-}
-
 /* The configuration in the file, for comparisons. */
 static json_t *setup_json(const struct workload *w)
 {
@@ -389,6 +378,6 @@ json_t *result_json(const struct result *res)
 			 "repetitions", (json_int_t)w->repetitions,
 			 "wall_seconds", wall_seconds(res), "cells", cells,
 			 "profiles", w->profiles, "runs", res->origins, "files",
-			 files_json(w), "setup", setup_json(w), "host",
-			 host_about(), "figure", w->figure);
+			 compare_hashes(w->files), "setup", setup_json(w),
+			 "host", host_about(), "figure", w->figure);
 }

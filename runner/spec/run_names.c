@@ -15,6 +15,18 @@ const char *run_program_name(enum run_program program)
 	return names[program];
 }
 
+const char *run_program_word(enum run_program program)
+{
+	static const char *const words[] = {
+		[RUN_FS] = "fs",	[RUN_TRAIN] = "train",
+		[RUN_DATA] = "dataset", [RUN_GPUD] = "gpud",
+		[RUN_PREPD] = "prepd",	[RUN_S3] = "s3",
+		[RUN_EXEC] = "exec",	[RUN_ENV] = "env",
+	};
+
+	return words[program];
+}
+
 bool workload_is_name(const char *s)
 {
 	return s[0] &&
