@@ -83,15 +83,12 @@ int experiment_dry_run(struct experiment *e)
 	       r->w->name, r->w->n_points, r->w->repetitions,
 	       shard_n_cells(&r->shard, r->w));
 	for (size_t i = 0; code == 0 && i < n; i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
-		if (!mine[i])
-			continue;
-		code = workload_cell(r->w, i, r->mounted, &cell);
-		if (code < 0)
-			break;
-		code = cell_print(r, &cell, stdout);
-		cell_free(&cell);
+		if (mine[i])
+			code = workload_cell(r->w, i, r->mounted, &cell);
+		if (mine[i] && code == 0)
+			code = cell_print(r, &cell, stdout);
 	}
 	return code;
 }
@@ -127,7 +124,7 @@ static int write_summary(const struct runner *r, const struct result *res,
 			 struct err *err)
 {
 	json_auto_t *j = result_json(res);
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = util_join(r->out, "summary.json");
 	struct rules rules;
 
 	rules_of(&rules, res);
@@ -137,7 +134,7 @@ static int write_summary(const struct runner *r, const struct result *res,
 	    json_object_set_new(j, "verdicts", verdicts_json(v)) < 0 ||
 	    json_object_set_new(j, "score", score_json(&v->score)) < 0 ||
 	    json_object_set_new(j, "published", published_json(res)) < 0 ||
-	    asprintf(&path, "%s/summary.json", r->out) < 0)
+	    !path)
 		return -ENOMEM;
 	*ret = json_incref(j);
 	return json_replace(j, path, err);

@@ -15,6 +15,7 @@
 #include "common/version.h"
 #include "emu/gpu/gpus.h"
 #include "runner/cell/run_cell.h"
+#include "runner/cell/run_disturb.h"
 #include "runner/page/run_page.h"
 #include "runner/page/run_plot.h"
 #include "runner/result/run_origins.h"
@@ -162,7 +163,7 @@ static void print_columns(const json_t *found, size_t width, FILE *f)
 			 columns[c].title);
 	json_array_foreach ((json_t *)points, i, point) {
 		snprintf(columns_at(&t, i + 1, 0), COLUMNS_TEXT, "%s",
-			 json_string_value(json_object_get(point, "label")));
+			 json_get_text(point, "label"));
 		for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
 			value(point, columns[c].key,
 			      columns_at(&t, i + 1, c + 1), COLUMNS_TEXT);
@@ -175,9 +176,8 @@ static void print_table(const void *ctx, size_t width, FILE *f)
 {
 	const json_t *found = ctx;
 
-	fprintf(f, "%s: %s\n\n",
-		json_string_value(json_object_get(found, "workload")),
-		json_string_value(json_object_get(found, "question")));
+	fprintf(f, "%s: %s\n\n", json_get_text(found, "workload"),
+		json_get_text(found, "question"));
 	print_columns(found, width, f);
 	fprintf(f,
 		"\nLargest number of GPUs that this storage keeps at %.3g %% "
@@ -212,7 +212,7 @@ static void plot_files(const json_t *found, FILE *data, FILE *script)
 			continue;
 		fputs(", \\\n     ", script);
 		plot_series(script, PLOT ".dat", i,
-			    json_string_value(json_object_get(point, "label")));
+			    json_get_text(point, "label"));
 		json_array_foreach (json_object_get(point, "by_gpus"), k, at)
 			fprintf(data, "%" JSON_INTEGER_FORMAT " %.9g\n",
 				json_integer_value(json_object_get(at, "gpus")),
@@ -421,12 +421,6 @@ static double of_last_epoch(const json_t *record, const char *key)
 	return n ? json_get_number(json_array_get(epochs, n - 1), key) : 0;
 }
 
-static bool disturbed(const json_t *record)
-{
-	return json_is_true(
-		json_object_get(json_object_get(record, "cell"), "disturbed"));
-}
-
 static int note_try(struct point_search *p, uint64_t gpus, size_t run,
 		    const json_t *record, double *ret)
 {
@@ -449,7 +443,7 @@ static int note_try(struct point_search *p, uint64_t gpus, size_t run,
 			  (json_int_t)gpus, "run", (json_int_t)run + 1, "au",
 			  *ret, "samples_per_s",
 			  of_last_epoch(record, "samples_per_s"), "steps",
-			  steps, "disturbed", disturbed(record)));
+			  steps, "disturbed", disturb_is(record)));
 	return origins_add(p->origins, record);
 }
 
@@ -462,7 +456,7 @@ static int try_gpus(void *ctx, uint64_t gpus, size_t run, double *ret)
 	struct cell_outcome out;
 	char label[90], took[UNITS_TEXT];
 	size_t index = run * e->w.n_points + p->point;
-	struct cell cell;
+	_cleanup_(cell_free) struct cell cell = { 0 };
 	int code;
 
 	e->w.gpus = gpus;
@@ -481,7 +475,6 @@ static int try_gpus(void *ctx, uint64_t gpus, size_t run, double *ret)
 		record = cell_record(&e->r, &cell);
 	if (code == 0)
 		code = note_try(p, gpus, run, record, ret);
-	cell_free(&cell);
 	if (code < 0)
 		return code;
 	workload_label(&e->w, p->point, label, sizeof(label));
@@ -489,7 +482,7 @@ static int try_gpus(void *ctx, uint64_t gpus, size_t run, double *ret)
 		"find-max  %s: %" PRIu64 " GPUs, run %zu: AU %.1f %%, %s%s\n",
 		label, gpus, run + 1, *ret,
 		units_human_duration((double)(tick_wall() - begin), took),
-		disturbed(record) ? ", disturbed by other load" : "");
+		disturb_is(record) ? ", disturbed by other load" : "");
 	return 0;
 }
 

@@ -51,7 +51,7 @@ static int merge_cell(struct merge *m, size_t index, struct err *err)
 {
 	_cleanup_free_ char *path = NULL;
 	json_auto_t *record = NULL;
-	struct cell cell;
+	_cleanup_(cell_free) struct cell cell = { 0 };
 	bool ok;
 	int code = workload_cell(m->to->w, index, m->to->mounted, &cell);
 
@@ -65,7 +65,6 @@ static int merge_cell(struct merge *m, size_t index, struct err *err)
 		say_missing(m, &cell);
 	else
 		code = path ? json_replace(record, path, err) : -ENOMEM;
-	cell_free(&cell);
 	return code;
 }
 

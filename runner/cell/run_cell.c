@@ -544,7 +544,7 @@ int cell_try(struct runner *r, const struct cell *cell, json_t **ret_record,
 
 int cell_probe_mount(struct runner *r, struct err *err)
 {
-	struct cell cell;
+	_cleanup_(cell_free) struct cell cell = { 0 };
 	struct run run;
 	int code;
 
@@ -553,10 +553,8 @@ int cell_probe_mount(struct runner *r, struct err *err)
 		return code;
 	if (!cell_is_simulated(&cell) && access("/dev/fuse", R_OK | W_OK) < 0)
 		code = err_set(err, -ENODEV, "/dev/fuse: %s", strerror(errno));
-	if (cell_is_simulated(&cell) || code < 0) {
-		cell_free(&cell);
+	if (cell_is_simulated(&cell) || code < 0)
 		return code;
-	}
 	strcpy(cell.id, "probe");
 	code = run_init(&run, r, &cell, err);
 	json_object_clear(cell.mounts[0].fs);
@@ -568,6 +566,5 @@ int cell_probe_mount(struct runner *r, struct err *err)
 	if (code == -ENODEV)
 		add_cause(&run, code, err);
 	run_fini(&run);
-	cell_free(&cell);
 	return code == -ENODEV || code == -EINTR ? code : 0;
 }

@@ -158,13 +158,11 @@ int combination_check(struct runner *r, struct err *err)
 	int code = c.known ? 0 : -ENOMEM;
 
 	for (size_t i = 0; code == 0 && i < r->w->n_points; i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
 		code = workload_configure(r->w, i, &cell);
-		if (code < 0)
-			break;
-		code = check_cell(&c, &cell, err);
-		cell_free(&cell);
+		if (code == 0)
+			code = check_cell(&c, &cell, err);
 	}
 	json_decref(c.known);
 	return code;

@@ -235,18 +235,14 @@ int profiles_collect(struct workload *w, const json_t *defaults,
 
 	w->defaults = json_incref((json_t *)defaults);
 	for (size_t i = 0; r == 0 && i < w->n_points; i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
 		r = workload_configure(w, i, &cell);
-		if (r < 0) {
-			r = err_set(err, r, "out of memory");
-			break;
-		}
-		r = note_cell(&n, &cell, true);
-		cell_free(&cell);
+		if (r == 0)
+			r = note_cell(&n, &cell, true);
 	}
 	w->profiles = all;
-	return r;
+	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
 json_t *profiles_of(const struct workload *w, const struct cell *cell,

@@ -295,14 +295,13 @@ static json_t *peers_of(const struct runner *r, const struct cell *cell)
 	json_t *peers = json_array();
 
 	for (size_t i = 0; i < w->repetitions; i++) {
-		struct cell peer;
+		_cleanup_(cell_free) struct cell peer = { 0 };
 
 		if (i == cell->repetition ||
 		    workload_cell(w, i * w->n_points + cell->point, r->mounted,
 				  &peer) < 0)
 			continue;
 		json_array_append_new(peers, cell_record(r, &peer));
-		cell_free(&peer);
 	}
 	return peers;
 }

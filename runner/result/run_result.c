@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "common/version.h"
 #include "runner/cell/run_cell.h"
+#include "runner/cell/run_disturb.h"
 #include "runner/run/run_host.h"
 #include "runner/result/run_compare.h"
 #include "runner/result/run_origins.h"
@@ -106,8 +107,7 @@ static int choose_metrics(struct result *res)
 static int add_record(struct result *res, size_t point, size_t repetition,
 		      const json_t *record)
 {
-	bool disturbed = json_is_true(
-		json_object_get(json_object_get(record, "cell"), "disturbed"));
+	bool disturbed = disturb_is(record);
 
 	for (size_t i = 0; i < res->n_metrics; i++) {
 		const struct metric *m = res->metrics[i];
@@ -163,14 +163,13 @@ static int add_point(struct result *res, size_t point)
 
 	for (size_t i = 0; code == 0 && i < w->repetitions; i++) {
 		json_auto_t *record = NULL;
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
 		code = workload_cell(w, i * w->n_points + point,
 				     res->r->mounted, &cell);
 		if (code < 0)
 			return code;
 		record = cell_record(res->r, &cell);
-		cell_free(&cell);
 		if (!record) {
 			res->n_failed[point]++;
 			continue;

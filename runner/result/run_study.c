@@ -15,13 +15,12 @@
 static int hashes_json(const struct runner *r, json_t *to)
 {
 	for (size_t i = 0; i < workload_n_cells(r->w); i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 		char hash[17];
 
 		if (workload_cell(r->w, i, r->mounted, &cell) < 0)
 			return -ENOMEM;
 		snprintf(hash, sizeof(hash), "%016" PRIx64, cell.hash);
-		cell_free(&cell);
 		if (json_array_append_new(to, json_string(hash)) < 0)
 			return -ENOMEM;
 	}

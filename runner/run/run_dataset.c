@@ -162,7 +162,7 @@ int dataset_each(struct runner *r,
 	int code = seen ? 0 : -ENOMEM;
 
 	for (size_t i = 0; code == 0 && i < r->w->n_points; i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
 		code = workload_configure(r->w, i, &cell);
 		if (code < 0)
@@ -179,7 +179,6 @@ int dataset_each(struct runner *r,
 				code = fn(r, recipe, ctx, err);
 			}
 		}
-		cell_free(&cell);
 	}
 	return code;
 }

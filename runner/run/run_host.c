@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runner/run/run_host.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -9,23 +10,23 @@
 #include "common/tick.h"
 #include "common/util.h"
 
-/* Those of control groups too. */
-static uint64_t oom_kills(void)
+uint64_t host_vmstat(const char *name)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/vmstat", "re");
-	unsigned long long n = 0;
-	char line[128];
+	uint64_t n;
+	char key[64];
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "oom_kill %llu", &n) == 1)
-			break;
-	return n;
+	while (f && fscanf(f, "%63s %" SCNu64, key, &n) == 2)
+		if (!strcmp(key, name))
+			return n;
+	return 0;
 }
 
 void host_sample(struct host_load *ret)
 {
 	*ret = (struct host_load){ .wall_ns = tick_wall(),
-				   .oom_kills = oom_kills() };
+				   /* those of control groups too */
+				   .oom_kills = host_vmstat("oom_kill") };
 	if (getloadavg(&ret->load1, 1) < 1)
 		ret->load1 = 0;
 }

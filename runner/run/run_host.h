@@ -15,6 +15,8 @@ struct host_load {
 
 /* A sample of now; values missing in /proc are 0. */
 void host_sample(struct host_load *ret);
+/* A counter of /proc/vmstat; 0: the kernel does not report it. */
+uint64_t host_vmstat(const char *name);
 /* {name, kernel, machine, cpu, cpus, memory_bytes} of this machine. */
 json_t *host_about(void);
 

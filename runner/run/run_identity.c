@@ -260,13 +260,12 @@ static void note_command(struct noting *n, const char *word)
 /* One word of a line. `{bin}` alone: any of gpemu's programs may run. */
 static void note_word(struct noting *n, const char *word, bool command)
 {
-	static const char *const all[] = { "gpemu-fs",	     "gpemu-train",
-					   "gpemu-data",     "gpemu-gpud",
-					   "gpemu-cachesim", "gpemu-prepd",
-					   "gpemu-s3" };
+	bool any = !strcmp(word, "{bin}");
 
-	for (size_t i = 0; !strcmp(word, "{bin}") && i < ARRAY_SIZE(all); i++)
-		note_program(n, all[i]);
+	for (enum run_program p = RUN_FS; any && p < RUN_EXEC; p++)
+		note_program(n, run_program_name(p));
+	if (any)
+		note_program(n, "gpemu-cachesim");
 	note_file(n, word);
 	if (command && !strchr(word, '/') && !json_object_get(n->to, word))
 		note_command(n, word);
@@ -391,16 +390,14 @@ int identity_init(struct workload *w, const char *bin_dir,
 	w->files = json_object();
 	w->commands = json_object();
 	for (size_t i = 0; w->files && r == 0 && i < w->n_points; i++) {
-		struct cell cell;
-		json_t *files;
+		_cleanup_(cell_free) struct cell cell = { 0 };
+		json_auto_t *files = NULL;
 
 		r = workload_configure(w, i, &cell);
-		if (r < 0)
-			break;
-		files = identity_of(w, &cell, true);
-		r = files ? 0 : -ENOMEM;
-		json_decref(files);
-		cell_free(&cell);
+		if (r == 0)
+			files = identity_of(w, &cell, true);
+		if (r == 0 && !files)
+			r = -ENOMEM;
 	}
 	return w->files ? r : -ENOMEM;
 }
