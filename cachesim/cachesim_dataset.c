@@ -204,20 +204,9 @@ int sim_dataset_dir(const char *path, struct sim_trace *t,
 		plugin_find(source_table, "source", "dir", err);
 	const struct source_ops *ops =
 		container_of(p, const struct source_ops, plugin);
-	_cleanup_free_ void *state = NULL;
 	struct tree tree = { 0 };
-	int r;
+	int r = p ? source_list(ops, path, &tree, err) : -EINVAL;
 
-	if (!p)
-		return -EINVAL;
-	state = calloc(1, p->state_size);
-	r = state ? tree_init(&tree) : -ENOMEM;
-	if (r < 0)
-		return err_set(err, r, "%s: %s", path, strerror(-r));
-	r = ops->init(state, path, err);
-	if (r == 0)
-		r = ops->scan(state, &tree, err);
-	ops->fini(state);
 	if (r == 0)
 		r = from_tree(&tree, t, ret);
 	tree_fini(&tree);

@@ -84,11 +84,8 @@ static int divide(const char *text, const char *apart, char **ret_path,
 		return apart ? choose(apart, ret, err) : 0;
 	if (strcspn(layout, ":") < strcspn(layout, "=") || !strchr(layout, '='))
 		return choose(layout, ret, err);
-	if (asprintf(&csv, "csv:%s", layout) < 0) {
-		csv = NULL;
-		return -ENOMEM;
-	}
-	return choose(csv, ret, err);
+	csv = util_text("csv:%s", layout);
+	return csv ? choose(csv, ret, err) : -ENOMEM;
 }
 
 /* By its first bytes, or by its name. */

@@ -85,6 +85,11 @@ char *util_text(const char *fmt, ...)
 	return n < 0 ? NULL : text;
 }
 
+bool util_is(const char *s, size_t n, const char *word)
+{
+	return strlen(word) == n && !strncmp(s, word, n);
+}
+
 char *util_join(const char *folder, const char *name)
 {
 	return util_text("%s/%s", folder, name);

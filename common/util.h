@@ -85,8 +85,10 @@ int util_compare_u64(const void *a, const void *b);
 int util_compare_double(const void *a, const void *b);
 /* Does the text end in `end`, with something in front of it? */
 bool util_ends_in(const char *text, const char *end);
-/* asprintf(3), malloc'ed; NULL: no memory. */
+/* A text as printf(3) makes it, malloc'ed; NULL: no memory. */
 char *util_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Are the `n` bytes at `s` this word? */
+bool util_is(const char *s, size_t n, const char *word);
 /* Malloc'ed: "FOLDER/NAME"; NULL: no memory. */
 char *util_join(const char *folder, const char *name);
 /* The same of the folder that the file `path` is in; of a `name` that begins

@@ -28,6 +28,7 @@
 #include "common/word.h"
 #include "emu/profile/profile.h"
 #include "runner/dlio/dlio.h"
+#include "runner/page/run_page.h"
 #include "runner/result/run_compare.h"
 #include "runner/result/run_export.h"
 #include "runner/run_check.h"
@@ -94,11 +95,9 @@ static int shipped_find(const char *name, char **ret, struct err *err)
 				      "../share/gpemu/workloads", &folder,
 				      NULL) < 0)
 		return (*ret = strdup(name)) ? 0 : -ENOMEM;
-	if (asprintf(&path, "%s/%.*s" SUFFIX, folder, (int)stem(name), name) <
-	    0) {
-		path = NULL;
+	path = util_text("%s/%.*s" SUFFIX, folder, (int)stem(name), name);
+	if (!path)
 		return -ENOMEM;
-	}
 	if (access(path, F_OK) < 0)
 		return unknown(name, folder, err);
 	*ret = TAKE_PTR(path);
@@ -212,7 +211,6 @@ static int compare(const struct run_options *o, char **args)
 {
 	json_auto_t *j = NULL;
 	struct err err = { 0 };
-	struct wrap w;
 	int code;
 
 	if (!args[1] || !args[2] || args[3]) {
@@ -220,12 +218,8 @@ static int compare(const struct run_options *o, char **args)
 		return EXIT_STATUS_USAGE;
 	}
 	code = compare_folders(args[1], args[2], o->metric, &j, &err);
-	if (code == 0 && !o->quiet)
-		code = wrap_begin(&w, stdout);
-	if (code == 0 && !o->quiet) {
-		compare_print(j, w.width, w.f);
-		wrap_end(&w);
-	}
+	if (code == 0)
+		code = page_print(NULL, NULL, o->quiet, compare_print, j, &err);
 	if (code == 0 && o->common.json)
 		code = json_write(j, o->common.json, &err);
 	return code < 0 ? cli_fail(code, &err) : EXIT_STATUS_DONE;

@@ -31,15 +31,13 @@ static int run_again(struct runner *r, size_t index, unsigned attempt)
 	json_auto_t *first = NULL;
 	struct cell_outcome out;
 	struct err err = { 0 };
-	struct cell cell;
+	_cleanup_(cell_free) struct cell cell = { 0 };
 	int code = workload_cell(r->w, index, r->mounted, &cell);
 
 	if (code < 0)
 		return code;
-	if (runner_try_lock(r, lock_of_cell(cell.id), &err) < 0) {
-		cell_free(&cell);
+	if (runner_try_lock(r, lock_of_cell(cell.id), &err) < 0)
 		return 0; /* another gpemu-run is repeating it */
-	}
 	first = cell_record(r, &cell);
 	code = cell_run(r, &cell, attempt, &out, &err);
 	/* stopped, failed or disturbed more: keep the first run */
@@ -54,7 +52,6 @@ static int run_again(struct runner *r, size_t index, unsigned attempt)
 			code = put;
 	}
 	runner_unlock(r, lock_of_cell(cell.id));
-	cell_free(&cell);
 	return code;
 }
 
@@ -64,7 +61,7 @@ static ssize_t disturbed(struct runner *r, size_t *cells, size_t n)
 	size_t n_disturbed = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 		int code = workload_cell(r->w, cells[i], r->mounted, &cell);
 
 		if (code < 0)
@@ -75,7 +72,6 @@ static ssize_t disturbed(struct runner *r, size_t *cells, size_t n)
 			cells[n_disturbed++] = cells[i];
 			cells[i] = index;
 		}
-		cell_free(&cell);
 	}
 	return (ssize_t)n_disturbed;
 }
@@ -99,7 +95,7 @@ static int run_all(struct runner *r, const size_t *cells, size_t n,
 static void say_why(const struct runner *r, size_t index)
 {
 	json_auto_t *record = NULL;
-	struct cell cell;
+	_cleanup_(cell_free) struct cell cell = { 0 };
 	json_t *sign;
 
 	if (workload_cell(r->w, index, r->mounted, &cell) < 0)
@@ -109,8 +105,7 @@ static void say_why(const struct runner *r, size_t index)
 					      "disturbance"),
 			      0);
 	fprintf(stderr, "gpemu-run: %s: %s\n", cell.id,
-		json_string_value(json_object_get(sign, "seen")));
-	cell_free(&cell);
+		json_get_text(sign, "seen"));
 }
 
 /* Are there checks, and does none need a disturbed cell? 1: yes; 0: no; or

@@ -96,7 +96,7 @@ static int print_order(const struct runner *r, const size_t *todo, size_t n,
 	char label[90];
 
 	for (size_t i = 0; i < MIN(n, ORDER_SHOWN); i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
 		if (workload_cell(r->w, todo[i], r->mounted, &cell) < 0)
 			return -ENOMEM;
@@ -104,7 +104,6 @@ static int print_order(const struct runner *r, const size_t *todo, size_t n,
 		fprintf(f, "%s%s, repetition %zu, seed %" PRIu64 "\n",
 			i ? "            " : "first       ", label,
 			cell.repetition + 1, cell.seed);
-		cell_free(&cell);
 	}
 	if (n > ORDER_SHOWN)
 		fprintf(f, "            and %zu more\n", n - ORDER_SHOWN);
@@ -167,7 +166,7 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 	size_t n = 0, n_mine;
 	struct estimate e = { 0 };
 	struct rules rules;
-	struct cell cell;
+	_cleanup_(cell_free) struct cell cell = { 0 };
 	int code = workload_cell(w, 0, r->mounted, &cell);
 
 	if (code < 0)
@@ -188,7 +187,6 @@ int check_print(struct runner *r, FILE *f, struct err *err)
 		      "of gpemu-prepd\n",
 		      f);
 	print_jobs(&cell, r->mounted, f);
-	cell_free(&cell);
 	print_axes(w, f);
 	fprintf(f,
 		"cells       %zu points x %" PRIu64 " repetitions = %zu, %zu "

@@ -7,7 +7,6 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/replace.h"
-#include "common/text/wrap.h"
 #include "common/util.h"
 #include "runner/cell/run_cell.h"
 #include "runner/cell/run_combination.h"
@@ -16,6 +15,7 @@
 #include "runner/run/run_lock.h"
 #include "runner/run_loop.h"
 #include "runner/cell/run_machine.h"
+#include "runner/page/run_page.h"
 #include "runner/page/run_plot.h"
 #include "runner/cell/run_profiles.h"
 #include "runner/page/run_report.h"
@@ -83,15 +83,12 @@ int experiment_dry_run(struct experiment *e)
 	       r->w->name, r->w->n_points, r->w->repetitions,
 	       shard_n_cells(&r->shard, r->w));
 	for (size_t i = 0; code == 0 && i < n; i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
-		if (!mine[i])
-			continue;
-		code = workload_cell(r->w, i, r->mounted, &cell);
-		if (code < 0)
-			break;
-		code = cell_print(r, &cell, stdout);
-		cell_free(&cell);
+		if (mine[i])
+			code = workload_cell(r->w, i, r->mounted, &cell);
+		if (mine[i] && code == 0)
+			code = cell_print(r, &cell, stdout);
 	}
 	return code;
 }
@@ -127,7 +124,7 @@ static int write_summary(const struct runner *r, const struct result *res,
 			 struct err *err)
 {
 	json_auto_t *j = result_json(res);
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = util_join(r->out, "summary.json");
 	struct rules rules;
 
 	rules_of(&rules, res);
@@ -137,49 +134,31 @@ static int write_summary(const struct runner *r, const struct result *res,
 	    json_object_set_new(j, "verdicts", verdicts_json(v)) < 0 ||
 	    json_object_set_new(j, "score", score_json(&v->score)) < 0 ||
 	    json_object_set_new(j, "published", published_json(res)) < 0 ||
-	    asprintf(&path, "%s/summary.json", r->out) < 0)
+	    !path)
 		return -ENOMEM;
 	*ret = json_incref(j);
 	return json_replace(j, path, err);
 }
 
-static void print_all(const struct runner *r, const struct result *res,
-		      const struct verdicts *v, size_t width, FILE *to)
+struct outcome {
+	const struct result *res;
+	const struct verdicts *v;
+};
+
+static void print_all(const void *ctx, size_t width, FILE *to)
 {
-	json_auto_t *warnings = warnings_json(res->records);
+	const struct outcome *o = ctx;
+	json_auto_t *warnings = warnings_json(o->res->records);
 	struct rules rules;
 
-	rules_of(&rules, res);
-	result_print(res, width, to);
-	if (v->n)
+	rules_of(&rules, o->res);
+	result_print(o->res, width, to);
+	if (o->v->n)
 		fputc('\n', to);
-	verdicts_print(v, to);
+	verdicts_print(o->v, to);
 	fputc('\n', to);
-	rules_print(&rules, r, to);
+	rules_print(&rules, o->res->r, to);
 	warnings_print(warnings, to);
-}
-
-/* Write table.txt, and print it unless stdout is reserved for JSON. */
-static int write_table(const struct runner *r, const struct result *res,
-		       const struct verdicts *v, bool quiet, struct err *err)
-{
-	struct replace file;
-	struct wrap w;
-	FILE *f;
-	int code = replace_open(&file, r->out, "table.txt", &f, err);
-
-	if (code < 0)
-		return code;
-	print_all(r, res, v, 0, f);
-	code = replace_close(&file, f, 0, err);
-	if (code < 0 || quiet)
-		return code;
-	code = wrap_begin(&w, stdout);
-	if (code < 0)
-		return code;
-	print_all(r, res, v, w.width, w.f);
-	wrap_end(&w);
-	return 0;
 }
 
 /* results.csv, or with `v` verdicts.csv */
@@ -210,7 +189,8 @@ static int make_report(struct runner *r, bool quiet, bool *ret_failed,
 	if (code == 0)
 		code = verdicts_init(&v, &res, err);
 	if (code == 0)
-		code = write_table(r, &res, &v, quiet, err);
+		code = page_print(r->out, "table.txt", quiet, print_all,
+				  &(struct outcome){ &res, &v }, err);
 	if (code == 0)
 		code = write_summary(r, &res, &v, ret_summary, err);
 	if (code == 0)

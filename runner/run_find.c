@@ -8,15 +8,14 @@
 
 #include "common/json.h"
 #include "common/log.h"
-#include "common/replace.h"
 #include "common/text/columns.h"
-#include "common/text/wrap.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
 #include "emu/gpu/gpus.h"
 #include "runner/cell/run_cell.h"
+#include "runner/cell/run_disturb.h"
 #include "runner/page/run_page.h"
 #include "runner/page/run_plot.h"
 #include "runner/result/run_origins.h"
@@ -164,7 +163,7 @@ static void print_columns(const json_t *found, size_t width, FILE *f)
 			 columns[c].title);
 	json_array_foreach ((json_t *)points, i, point) {
 		snprintf(columns_at(&t, i + 1, 0), COLUMNS_TEXT, "%s",
-			 json_string_value(json_object_get(point, "label")));
+			 json_get_text(point, "label"));
 		for (size_t c = 0; c < ARRAY_SIZE(columns); c++)
 			value(point, columns[c].key,
 			      columns_at(&t, i + 1, c + 1), COLUMNS_TEXT);
@@ -173,11 +172,12 @@ static void print_columns(const json_t *found, size_t width, FILE *f)
 	columns_fini(&t);
 }
 
-static void print_table(const json_t *found, size_t width, FILE *f)
+static void print_table(const void *ctx, size_t width, FILE *f)
 {
-	fprintf(f, "%s: %s\n\n",
-		json_string_value(json_object_get(found, "workload")),
-		json_string_value(json_object_get(found, "question")));
+	const json_t *found = ctx;
+
+	fprintf(f, "%s: %s\n\n", json_get_text(found, "workload"),
+		json_get_text(found, "question"));
 	print_columns(found, width, f);
 	fprintf(f,
 		"\nLargest number of GPUs that this storage keeps at %.3g %% "
@@ -212,7 +212,7 @@ static void plot_files(const json_t *found, FILE *data, FILE *script)
 			continue;
 		fputs(", \\\n     ", script);
 		plot_series(script, PLOT ".dat", i,
-			    json_string_value(json_object_get(point, "label")));
+			    json_get_text(point, "label"));
 		json_array_foreach (json_object_get(point, "by_gpus"), k, at)
 			fprintf(data, "%" JSON_INTEGER_FORMAT " %.9g\n",
 				json_integer_value(json_object_get(at, "gpus")),
@@ -277,19 +277,6 @@ static json_t *page_json(const struct runner *r, const json_t *found)
 
 /* --- all -------------------------------------------------------------- */
 
-static int write_table(const struct runner *r, const json_t *found,
-		       struct err *err)
-{
-	struct replace file;
-	FILE *f;
-	int code = replace_open(&file, r->out, "find-max.txt", &f, err);
-
-	if (code < 0)
-		return code;
-	print_table(found, 0, f);
-	return replace_close(&file, f, 0, err);
-}
-
 static int write_page(const struct runner *r, const json_t *found,
 		      struct err *err)
 {
@@ -302,28 +289,20 @@ static int write_page(const struct runner *r, const json_t *found,
 static int find_report(struct runner *r, const struct run_options *o,
 		       const json_t *found, struct err *err)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = util_join(r->out, "find-max.json");
 	struct err why = { 0 };
-	struct wrap w;
-	int code;
+	int code = path ? json_replace(found, path, err) : -ENOMEM;
 
-	if (asprintf(&path, "%s/find-max.json", r->out) < 0)
-		return -ENOMEM;
-	code = json_replace(found, path, err);
 	if (code == 0)
-		code = write_table(r, found, err);
+		code = page_print(r->out, "find-max.txt", o->quiet, print_table,
+				  found, err);
 	if (code == 0 && draw(r, found, &why) < 0)
 		log_warn("%s", why.text);
 	if (code == 0)
 		code = write_page(r, found, err);
-	if (code < 0 || o->quiet)
-		return code;
-	if (wrap_begin(&w, stdout) < 0)
-		return -ENOMEM;
-	print_table(found, w.width, w.f);
-	wrap_end(&w);
-	printf("\npage      %s/find-max.html\n", r->out);
-	return 0;
+	if (code == 0 && !o->quiet)
+		printf("\npage      %s/find-max.html\n", r->out);
+	return code;
 }
 
 /* Minimum number of steps for a rate; the first one is not counted. arbitrary:
@@ -442,12 +421,6 @@ static double of_last_epoch(const json_t *record, const char *key)
 	return n ? json_get_number(json_array_get(epochs, n - 1), key) : 0;
 }
 
-static bool disturbed(const json_t *record)
-{
-	return json_is_true(
-		json_object_get(json_object_get(record, "cell"), "disturbed"));
-}
-
 static int note_try(struct point_search *p, uint64_t gpus, size_t run,
 		    const json_t *record, double *ret)
 {
@@ -470,7 +443,7 @@ static int note_try(struct point_search *p, uint64_t gpus, size_t run,
 			  (json_int_t)gpus, "run", (json_int_t)run + 1, "au",
 			  *ret, "samples_per_s",
 			  of_last_epoch(record, "samples_per_s"), "steps",
-			  steps, "disturbed", disturbed(record)));
+			  steps, "disturbed", disturb_is(record)));
 	return origins_add(p->origins, record);
 }
 
@@ -483,7 +456,7 @@ static int try_gpus(void *ctx, uint64_t gpus, size_t run, double *ret)
 	struct cell_outcome out;
 	char label[90], took[UNITS_TEXT];
 	size_t index = run * e->w.n_points + p->point;
-	struct cell cell;
+	_cleanup_(cell_free) struct cell cell = { 0 };
 	int code;
 
 	e->w.gpus = gpus;
@@ -502,7 +475,6 @@ static int try_gpus(void *ctx, uint64_t gpus, size_t run, double *ret)
 		record = cell_record(&e->r, &cell);
 	if (code == 0)
 		code = note_try(p, gpus, run, record, ret);
-	cell_free(&cell);
 	if (code < 0)
 		return code;
 	workload_label(&e->w, p->point, label, sizeof(label));
@@ -510,7 +482,7 @@ static int try_gpus(void *ctx, uint64_t gpus, size_t run, double *ret)
 		"find-max  %s: %" PRIu64 " GPUs, run %zu: AU %.1f %%, %s%s\n",
 		label, gpus, run + 1, *ret,
 		units_human_duration((double)(tick_wall() - begin), took),
-		disturbed(record) ? ", disturbed by other load" : "");
+		disturb_is(record) ? ", disturbed by other load" : "");
 	return 0;
 }
 

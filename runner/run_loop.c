@@ -13,6 +13,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "runner/cell/run_cell.h"
+#include "runner/cell/run_disturb.h"
 #include "runner/run/run_lock.h"
 #include "runner/run/run_remove.h"
 #include "runner/run_again.h"
@@ -40,12 +41,10 @@ static bool has_record(const struct runner *r, const struct cell *cell,
 		       enum loop_cells which)
 {
 	json_auto_t *record = cell_record(r, cell);
-	const json_t *told = json_object_get(record, "cell");
 
 	if (!record || which == LOOP_ALL)
 		return false;
-	return which == LOOP_NEW ||
-	       !json_is_true(json_object_get(told, "disturbed"));
+	return which == LOOP_NEW || !disturb_is(record);
 }
 
 /*
@@ -87,7 +86,7 @@ int loop_list(const struct runner *r, enum loop_cells which, size_t **ret,
 		return -ENOMEM;
 	order_cells(r->w, todo);
 	for (size_t i = 0; i < n_cells; i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
 		if (!mine[todo[i]])
 			continue;
@@ -95,7 +94,6 @@ int loop_list(const struct runner *r, enum loop_cells which, size_t **ret,
 			return -ENOMEM;
 		if (!has_record(r, &cell, which))
 			todo[(*ret_n)++] = todo[i];
-		cell_free(&cell);
 	}
 	*ret = TAKE_PTR(todo);
 	return 0;
@@ -147,7 +145,7 @@ static int run_one(struct loop *l, size_t index)
 	struct cell_outcome out = { 0 };
 	struct err err = { 0 };
 	char label[90];
-	struct cell cell;
+	_cleanup_(cell_free) struct cell cell = { 0 };
 	uint64_t start;
 	int code = workload_cell(r->w, index, r->mounted, &cell);
 
@@ -171,7 +169,6 @@ static int run_one(struct loop *l, size_t index)
 	}
 	if (code < 0 && !r->stop.signal)
 		log_error("%s", err.text);
-	cell_free(&cell);
 	return code;
 }
 
@@ -181,11 +178,11 @@ static int run_one(struct loop *l, size_t index)
 static bool has_record_now(const struct runner *r, const struct cell *cell,
 			   enum loop_cells which)
 {
-	_cleanup_free_ char *records = NULL;
+	_cleanup_free_ char *records = util_join(r->out, "records");
 	_cleanup_close_ int fd = -1;
 
 	/* NFS remembers that a file was missing until its folder is opened */
-	if (asprintf(&records, "%s/records", r->out) >= 0)
+	if (records)
 		fd = open(records, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return has_record(r, cell, which);
 }
@@ -195,7 +192,7 @@ static int take_one(struct loop *l)
 {
 	struct runner *r = l->r;
 	struct err err = { 0 };
-	struct cell cell;
+	_cleanup_(cell_free) struct cell cell = { 0 };
 	int code = workload_cell(r->w, l->todo[l->position], r->mounted, &cell);
 	uint64_t byte;
 
@@ -210,7 +207,6 @@ static int take_one(struct loop *l)
 		code = run_one(l, l->todo[l->position]);
 	if (!l->busy[l->position])
 		runner_unlock(r, byte);
-	cell_free(&cell);
 	if (err.text[0])
 		log_error("%s", err.text);
 	return code == -EAGAIN ? 0 : code;
@@ -220,7 +216,7 @@ static int take_one(struct loop *l)
 static int wait_for_other(struct loop *l)
 {
 	struct err err = { 0 };
-	struct cell cell;
+	_cleanup_(cell_free) struct cell cell = { 0 };
 	int code = workload_cell(l->r->w, l->todo[l->position], l->r->mounted,
 				 &cell);
 
@@ -231,7 +227,6 @@ static int wait_for_other(struct loop *l)
 		runner_unlock(l->r, lock_of_cell(cell.id));
 	if (err.text[0])
 		log_error("%s", err.text);
-	cell_free(&cell);
 	return code;
 }
 

@@ -2,7 +2,6 @@
 #include "runner/run_merge.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,29 +21,6 @@ struct merge {
 	size_t n_missing, n_failed;
 };
 
-/* The record of a cell in one folder; `ok` false: also of a failed run. */
-static json_t *record_in(const struct runner *r, const struct cell *cell,
-			 bool ok)
-{
-	_cleanup_free_ char *path = NULL;
-	json_t *record = NULL;
-	uint64_t hash = 0;
-	const char *text;
-
-	if (ok)
-		return cell_record(r, cell);
-	path = runner_path(r, "records", cell->id, "json");
-	if (!path || json_read(path, &record, NULL) < 0)
-		return NULL;
-	text = json_string_value(
-		json_object_get(json_object_get(record, "cell"), "hash"));
-	if (text && sscanf(text, "%16" SCNx64, &hash) == 1 &&
-	    hash == cell->hash)
-		return record;
-	json_decref(record);
-	return NULL;
-}
-
 /* Of the first folder where the cell has run well, else of the first where it
  * has failed; NULL: it has not run. */
 static json_t *find_record(const struct merge *m, const struct cell *cell,
@@ -54,10 +30,10 @@ static json_t *find_record(const struct merge *m, const struct cell *cell,
 
 	*ret_ok = false;
 	for (size_t i = 0; !record && i < m->n; i++)
-		record = record_in(&m->studies[i].r, cell, true);
+		record = cell_record(&m->studies[i].r, cell);
 	*ret_ok = record != NULL;
 	for (size_t i = 0; !record && i < m->n; i++)
-		record = record_in(&m->studies[i].r, cell, false);
+		record = cell_any_record(&m->studies[i].r, cell);
 	return record;
 }
 
@@ -75,7 +51,7 @@ static int merge_cell(struct merge *m, size_t index, struct err *err)
 {
 	_cleanup_free_ char *path = NULL;
 	json_auto_t *record = NULL;
-	struct cell cell;
+	_cleanup_(cell_free) struct cell cell = { 0 };
 	bool ok;
 	int code = workload_cell(m->to->w, index, m->to->mounted, &cell);
 
@@ -89,7 +65,6 @@ static int merge_cell(struct merge *m, size_t index, struct err *err)
 		say_missing(m, &cell);
 	else
 		code = path ? json_replace(record, path, err) : -ENOMEM;
-	cell_free(&cell);
 	return code;
 }
 

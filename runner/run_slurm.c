@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -35,20 +34,6 @@ struct submission {
 	char *file;    /* the workload's */
 	char *program; /* this one */
 };
-
-/* Malloc'ed; NULL: no memory. */
-static char *format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static char *format(const char *fmt, ...)
-{
-	va_list ap;
-	char *s;
-	int n;
-
-	va_start(ap, fmt);
-	n = vasprintf(&s, fmt, ap);
-	va_end(ap);
-	return n < 0 ? NULL : s;
-}
 
 /* --- files --------------------------------------------------------------- */
 
@@ -103,7 +88,7 @@ static int write_file(const struct submission *s, const char *name,
 		      int (*fill)(const struct submission *s, FILE *f),
 		      struct err *err)
 {
-	_cleanup_free_ char *path = format("%s/slurm/%s", s->out, name);
+	_cleanup_free_ char *path = util_text("%s/slurm/%s", s->out, name);
 	FILE *f = stdout;
 	int r = 0;
 
@@ -123,7 +108,7 @@ static int write_file(const struct submission *s, const char *name,
 
 static int write_files(const struct submission *s, struct err *err)
 {
-	_cleanup_free_ char *folder = format("%s/slurm", s->out);
+	_cleanup_free_ char *folder = util_text("%s/slurm", s->out);
 	int r = 0;
 
 	if (!folder)
@@ -190,7 +175,7 @@ static int submit(const struct submission *s, char *const own[],
 		  const char *script, char ret[ID], int *ret_status,
 		  struct err *err)
 {
-	_cleanup_free_ char *path = format("%s/slurm/%s", s->out, script);
+	_cleanup_free_ char *path = util_text("%s/slurm/%s", s->out, script);
 	_cleanup_free_ char *options =
 		strdup(s->o->slurm_options ? s->o->slurm_options : "");
 	char *argv[OWN_WORDS + MOST_WORDS + 2], *at = NULL;
@@ -225,10 +210,11 @@ static int submit(const struct submission *s, char *const own[],
 static int submit_array(const struct submission *s, char ret[ID],
 			int *ret_status, struct err *err)
 {
-	_cleanup_free_ char *tasks = format("--array=1-%" PRIu64, s->o->slurm);
+	_cleanup_free_ char *tasks =
+		util_text("--array=1-%" PRIu64, s->o->slurm);
 	_cleanup_free_ char *output =
-		format("--output=%s/slurm/%%a.log", s->out);
-	_cleanup_free_ char *name = format("--job-name=%s", s->e->w.name);
+		util_text("--output=%s/slurm/%%a.log", s->out);
+	_cleanup_free_ char *name = util_text("--job-name=%s", s->e->w.name);
 
 	if (!tasks || !output || !name)
 		return -ENOMEM;
@@ -243,10 +229,12 @@ static int submit_array(const struct submission *s, char ret[ID],
 static int submit_merge(const struct submission *s, const char *array,
 			char ret[ID], int *ret_status, struct err *err)
 {
-	_cleanup_free_ char *after = format("--dependency=afterany:%s", array);
+	_cleanup_free_ char *after =
+		util_text("--dependency=afterany:%s", array);
 	_cleanup_free_ char *output =
-		format("--output=%s/slurm/merge.log", s->out);
-	_cleanup_free_ char *name = format("--job-name=%s-merge", s->e->w.name);
+		util_text("--output=%s/slurm/merge.log", s->out);
+	_cleanup_free_ char *name =
+		util_text("--job-name=%s-merge", s->e->w.name);
 
 	if (!after || !output || !name)
 		return -ENOMEM;
@@ -267,7 +255,7 @@ static int find_paths(struct submission *s, const char *path, struct err *err)
 	s->program = realpath("/proc/self/exe", NULL);
 	if (!here || !s->file || !s->program)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
-	s->out = out[0] == '/' ? strdup(out) : format("%s/%s", here, out);
+	s->out = out[0] == '/' ? strdup(out) : util_text("%s/%s", here, out);
 	return s->out ? 0 : -ENOMEM;
 }
 

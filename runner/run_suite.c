@@ -10,8 +10,6 @@
 #include "common/system/mkdir_all.h"
 #include "common/tick.h"
 #include "common/units.h"
-#include "common/replace.h"
-#include "common/text/wrap.h"
 #include "common/util.h"
 #include "runner/cell/run_estimate.h"
 #include "runner/page/run_page.h"
@@ -204,17 +202,16 @@ static int run_parts(const struct suite *s, struct suite_part *parts,
 
 /* --- results ---------------------------------------------------------- */
 
-static int write_table(const char *out, const struct suite *s,
-		       const struct suite_part *parts, struct err *err)
-{
-	struct replace file;
-	FILE *f;
-	int code = replace_open(&file, out, "table.txt", &f, err);
+struct outcome {
+	const struct suite *s;
+	const struct suite_part *parts;
+};
 
-	if (code < 0)
-		return code;
-	suite_print(s, parts, 0, f);
-	return replace_close(&file, f, 0, err);
+static void print_all(const void *ctx, size_t width, FILE *f)
+{
+	const struct outcome *o = ctx;
+
+	suite_print(o->s, o->parts, width, f);
 }
 
 static int write_page(const char *out, const struct suite *s,
@@ -228,15 +225,14 @@ static int write_page(const char *out, const struct suite *s,
 static int report(const struct suite *s, const struct suite_part *parts,
 		  const struct run_options *o, struct err *err)
 {
-	_cleanup_free_ char *out = NULL, *summary = NULL;
+	_cleanup_free_ char *out = o->output ? strdup(o->output)
+					     : util_join("results", s->name);
+	_cleanup_free_ char *summary = out ? util_join(out, "summary.json")
+					   : NULL;
 	json_auto_t *j = suite_json(s, parts);
-	struct wrap w;
 	int code;
 
-	if (!j ||
-	    (o->output ? asprintf(&out, "%s", o->output)
-		       : asprintf(&out, "results/%s", s->name)) < 0 ||
-	    asprintf(&summary, "%s/summary.json", out) < 0)
+	if (!j || !summary)
 		return -ENOMEM;
 	code = mkdir_all(out, 0777, err);
 	if (code == 0)
@@ -244,16 +240,12 @@ static int report(const struct suite *s, const struct suite_part *parts,
 	if (code == 0 && o->common.json)
 		code = json_write(j, o->common.json, err);
 	if (code == 0)
-		code = write_table(out, s, parts, err);
+		code = page_print(out, "table.txt", o->quiet, print_all,
+				  &(struct outcome){ s, parts }, err);
 	if (code == 0)
 		code = write_page(out, s, parts, err);
 	if (code == 0 && !o->quiet)
-		code = wrap_begin(&w, stdout);
-	if (code == 0 && !o->quiet) {
-		suite_print(s, parts, w.width, w.f);
-		wrap_end(&w);
 		printf("\nreport    %s/report.html\n", out);
-	}
 	return code;
 }
 

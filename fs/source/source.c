@@ -27,3 +27,18 @@ const struct source_ops *source_of(const char *spec, const char **ret_arg,
 	}
 	return container_of(p, const struct source_ops, plugin);
 }
+
+int source_list(const struct source_ops *ops, const char *arg, struct tree *ret,
+		struct err *err)
+{
+	_cleanup_free_ void *state = calloc(1, ops->plugin.state_size + 1);
+	int r;
+
+	if (!state || tree_init(ret) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	r = ops->init(state, arg, err);
+	if (r == 0)
+		r = ops->scan(state, ret, err);
+	ops->fini(state);
+	return r;
+}

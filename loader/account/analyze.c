@@ -109,10 +109,9 @@ static int restore(const struct mount *m, const char *storage, struct err *err)
 
 	if (!m->dir)
 		return 0;
-	if (asprintf(&set, "set storage %s", storage) < 0) {
-		set = NULL;
+	set = util_text("set storage %s", storage);
+	if (!set)
 		return err_set(err, -ENOMEM, "out of memory");
-	}
 	r = mount_command(m, set, err);
 	return r < 0 ? r : mount_command(m, "drop-cache", err);
 }

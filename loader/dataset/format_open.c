@@ -441,12 +441,8 @@ static int open_root(struct opening *o)
 
 static char *beside(const struct opening *o)
 {
-	char *ret;
-	int n = o->file ? asprintf(&ret, "%s/.%s.gpemu-index", o->d->root,
-				   o->file)
-			: asprintf(&ret, "%s/.gpemu-index", o->d->root);
-
-	return n < 0 ? NULL : ret;
+	return o->file ? util_text("%s/.%s.gpemu-index", o->d->root, o->file)
+		       : util_join(o->d->root, ".gpemu-index");
 }
 
 /* $XDG_CACHE_HOME/gpemu/HASH.index, HASH of the path. Creates the folders. */
@@ -456,28 +452,21 @@ static char *in_cache(const struct opening *o, bool make)
 		   *home = secure_getenv("HOME");
 	_cleanup_free_ char *path = realpath(o->q->path, NULL), *base = NULL;
 	_cleanup_free_ char *dir = NULL;
-	char *ret;
 
 	if (!path || (!(cache && *cache == '/') && !(home && *home == '/')))
 		return NULL;
-	if ((cache && *cache == '/' ? asprintf(&base, "%s", cache)
-				    : asprintf(&base, "%s/.cache", home)) < 0) {
-		base = NULL;
+	base = cache && *cache == '/' ? strdup(cache)
+				      : util_join(home, ".cache");
+	dir = base ? util_join(base, "gpemu") : NULL;
+	if (!dir)
 		return NULL;
-	}
-	if (asprintf(&dir, "%s/gpemu", base) < 0) {
-		dir = NULL;
-		return NULL;
-	}
 	/* the default of the XDG base directory specification */
 	if (make && mkdir(base, 0700) < 0 && errno != EEXIST)
 		return NULL;
 	if (make)
 		mkdir(dir, 0700);
-	return asprintf(&ret, "%s/%016" PRIx64 ".index", dir,
-			(uint64_t)XXH3_64bits(path, strlen(path))) < 0
-		       ? NULL
-		       : ret;
+	return util_text("%s/%016" PRIx64 ".index", dir,
+			 (uint64_t)XXH3_64bits(path, strlen(path)));
 }
 
 static int make_recipe(struct opening *o)

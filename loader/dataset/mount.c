@@ -23,11 +23,9 @@
 /* `dir` is canonical. */
 static char *control_dir(const char *dir)
 {
-	_cleanup_free_ char *ret = NULL;
+	_cleanup_free_ char *ret = util_join(dir, ".gpemu");
 	_cleanup_close_ int fd = -1;
 
-	if (asprintf(&ret, "%s/.gpemu", dir) < 0)
-		ret = NULL;
 	if (ret)
 		fd = control_open(ret, "stats", O_PATH);
 	return fd < 0 ? NULL : TAKE_PTR(ret);
@@ -153,13 +151,12 @@ static char *prefix_of(const struct mount *m, const char *dir)
 {
 	_cleanup_free_ char *at = realpath(dir, NULL);
 	size_t root = strlen(m->dir) - strlen("/.gpemu");
-	char *ret;
 
 	if (!at)
 		return NULL;
 	if (strlen(at) <= root)
 		return strdup("");
-	return asprintf(&ret, "%s/", at + root + 1) < 0 ? NULL : ret;
+	return util_text("%s/", at + root + 1);
 }
 
 static int take_over(const struct grouping *g, struct dataset *d)

@@ -92,7 +92,6 @@ char *note_text(const struct note *n)
 {
 	char names[NOTE_NAMES * (NOTE_NAME + 2) + 8] = "";
 	size_t at = 0, k = 0;
-	char *ret;
 
 	if (!n->text[0])
 		return NULL;
@@ -101,9 +100,7 @@ char *note_text(const struct note *n)
 				      n->name[k]);
 	if (k)
 		strcpy(names + at, n->n > k ? ", ...)" : ")");
-	return asprintf(&ret, "%s: %" PRIu64 "%s", n->text, n->n, names) < 0
-		       ? NULL
-		       : ret;
+	return util_text("%s: %" PRIu64 "%s", n->text, n->n, names);
 }
 
 json_t *notes_json(const struct notes *s)

@@ -194,11 +194,7 @@ static int add_documents(struct file *f, struct peek *index,
 
 static char *beside(const char *path)
 {
-	char *ret;
-
-	return asprintf(&ret, "%.*s.idx", (int)(strlen(path) - 4), path) < 0
-		       ? NULL
-		       : ret;
+	return util_text("%.*s.idx", (int)(strlen(path) - 4), path);
 }
 
 /* The whole file as one stream; with an index, up to its last sequence at

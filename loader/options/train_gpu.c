@@ -76,11 +76,11 @@ static int from_rate(const struct train_options *o, const char *source,
 				 .precision = o->precision };
 
 	*ret = (struct gpu_profile){ 0 };
-	if (o->sequence_length && !strstr(o->model, ":seq") &&
-	    asprintf(&model, "%s:seq%" PRIu64, o->model, o->sequence_length) <
-		    0) {
-		model = NULL;
-		return err_set(err, -ENOMEM, "out of memory");
+	if (o->sequence_length && !strstr(o->model, ":seq")) {
+		model = util_text("%s:seq%" PRIu64, o->model,
+				  o->sequence_length);
+		if (!model)
+			return err_set(err, -ENOMEM, "out of memory");
 	}
 	rate.model = model ? model : o->model;
 	return gpu_profile_from_rate(&rate, ret, err);

@@ -16,21 +16,6 @@ static const struct note_kind note_links = {
 	"links_not_followed", "dangling links and loops of links, skipped"
 };
 
-static int scan(const struct source_ops *ops, const char *arg, struct tree *t,
-		struct err *err)
-{
-	_cleanup_free_ void *state = calloc(1, ops->plugin.state_size + 1);
-	int r;
-
-	if (!state || tree_init(t) < 0)
-		return err_set(err, -ENOMEM, "out of memory");
-	r = ops->init(state, arg, err);
-	if (r == 0)
-		r = ops->scan(state, t, err);
-	ops->fini(state);
-	return r;
-}
-
 static int set_sizes(struct sim_data *d, struct dataset *ret)
 {
 	ret->dirfd = -1;
@@ -88,7 +73,7 @@ int sim_data_open(const char *source, struct sim_data *d,
 	ops = source_of(source, &arg, err);
 	if (!ops)
 		return -EINVAL;
-	r = scan(ops, arg, &d->tree, err);
+	r = source_list(ops, arg, &d->tree, err);
 	if (r == 0)
 		r = listing_make(&d->tree, &d->file, &d->n, &aside);
 	if (r == 0)

@@ -62,17 +62,15 @@ static int open_dir(char **ret_path, struct err *err)
 	const char *own = secure_getenv("XDG_RUNTIME_DIR");
 	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, fd;
 
-	if (own && own[0]) {
-		*ret_path = strdup(own);
-	} else if (asprintf(ret_path, "/dev/shm/gpemu-%u",
-			    (unsigned)geteuid()) < 0) {
-		*ret_path = NULL;
-	} else {
+	*ret_path = own && own[0] ? strdup(own)
+				  : util_text("/dev/shm/gpemu-%u",
+					      (unsigned)geteuid());
+	if (!*ret_path)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (!own || !own[0]) {
 		mkdir(*ret_path, 0700); /* open reports why not */
 		flags |= O_NOFOLLOW;
 	}
-	if (!*ret_path)
-		return err_set(err, -ENOMEM, "out of memory");
 	fd = open(*ret_path, flags);
 	return fd < 0 ? err_set(err, -errno,
 				"%s: %s; set XDG_RUNTIME_DIR to a folder of "
@@ -157,10 +155,9 @@ int area_file_open(const char *name, uint64_t wait_ns, struct area_file *ret,
 	r = check_owner(ret->dirfd, dir, err);
 	if (r < 0)
 		return r;
-	if (asprintf(&path, "%s/%s", dir, ret->file) < 0) {
-		path = NULL;
+	path = util_join(dir, ret->file);
+	if (!path)
 		return err_set(err, -ENOMEM, "out of memory");
-	}
 	while ((r = try_open(ret, path, wait_ns, err)) == 0)
 		;
 	return r < 0 ? r : 0;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,18 +135,6 @@ static int ceiling_measure(const struct device_job *like, uint32_t batch,
  * --offload of a training run.
  */
 
-__attribute__((format(printf, 1, 2))) static char *text(const char *fmt, ...)
-{
-	char *ret;
-	va_list ap;
-	int r;
-
-	va_start(ap, fmt);
-	r = vasprintf(&ret, fmt, ap);
-	va_end(ap);
-	return r < 0 ? NULL : ret;
-}
-
 /* What the rates of the run depend on. The workers of a service are known by
  * their dispatcher. */
 static int name_profile(struct session *s, struct err *err)
@@ -163,17 +150,17 @@ static int name_profile(struct session *s, struct err *err)
 	if (!prep || !loader)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->offload_key[0] =
-		text("%s %s %s %" PRIu64 ", %s, %u workers, %u cores, %zu "
-		     "samples of %" PRIu64 " bytes in %s",
-		     prep, o->prep_profile ? o->prep_profile : "",
-		     o->prep_output, o->image_size, loader, p->workers,
-		     p->cores, s->data.n, s->data.bytes, s->data.root);
-	s->offload_key[1] = text("%s, batch %u, %" PRIu64 " x %s",
-				 s->model->name, p->batch, o->gpus,
-				 s->gpu.name);
-	s->offload_key[2] = text("%s, %g bytes/s, %s", o->dispatcher,
-				 s->way[0].service.nic_bytes_per_s,
-				 o->last_step);
+		util_text("%s %s %s %" PRIu64 ", %s, %u workers, %u cores, %zu "
+			  "samples of %" PRIu64 " bytes in %s",
+			  prep, o->prep_profile ? o->prep_profile : "",
+			  o->prep_output, o->image_size, loader, p->workers,
+			  p->cores, s->data.n, s->data.bytes, s->data.root);
+	s->offload_key[1] = util_text("%s, batch %u, %" PRIu64 " x %s",
+				      s->model->name, p->batch, o->gpus,
+				      s->gpu.name);
+	s->offload_key[2] = util_text("%s, %g bytes/s, %s", o->dispatcher,
+				      s->way[0].service.nic_bytes_per_s,
+				      o->last_step);
 	return s->offload_key[0] && s->offload_key[1] && s->offload_key[2]
 		       ? 0
 		       : err_set(err, -ENOMEM, "out of memory");

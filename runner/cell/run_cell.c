@@ -45,21 +45,17 @@ static int init_mount(struct run *run, size_t i, struct err *err)
 			       "%s is generated on read, which needs a mount",
 			       m->folder);
 	if (!run->mounted && cell->store_only)
-		code = asprintf(&m->mnt, "s3://%s",
-				config_text(run->r->w, cell->s3, "s3",
-					    "bucket"));
+		m->mnt = util_text("s3://%s", config_text(run->r->w, cell->s3,
+							  "s3", "bucket"));
 	else if (!run->mounted)
-		code = asprintf(&m->mnt, "%s",
-				plain_path(cell->mounts[i].dataset, m->folder));
+		m->mnt = strdup(plain_path(cell->mounts[i].dataset, m->folder));
 	else if (cell->n_mounts == 1)
-		code = asprintf(&m->mnt, "%s/mnt", run->r->scratch);
+		m->mnt = util_join(run->r->scratch, "mnt");
 	else
-		code = asprintf(&m->mnt, "%s/mnt-%s", run->r->scratch,
-				cell->mounts[i].name);
-	if (code < 0)
-		return -ENOMEM;
-	if (!run->mounted)
-		return 0;
+		m->mnt = util_text("%s/mnt-%s", run->r->scratch,
+				   cell->mounts[i].name);
+	if (!m->mnt || !run->mounted)
+		return m->mnt ? 0 : -ENOMEM;
 	if (command_has_scratch(&cell->mounts[i])) {
 		m->scratch = command_writable(run->r, &cell->mounts[i]);
 		if (!m->scratch)
@@ -75,12 +71,10 @@ static int init_mount(struct run *run, size_t i, struct err *err)
 static char *data_of(const struct run *run, const struct cell_job *spec)
 {
 	const char *mnt = run->mounts[spec->mount].mnt;
-	char *data;
 
 	if (!run->mounted || spec->nodes < 2)
 		return strdup(mnt);
-	return asprintf(&data, "%.*s%%r", (int)strlen(mnt) - 1, mnt) < 0 ? NULL
-									 : data;
+	return util_text("%.*s%%r", (int)strlen(mnt) - 1, mnt);
 }
 
 static int init_job(struct run *run, size_t i, struct err *err)
@@ -91,16 +85,16 @@ static int init_job(struct run *run, size_t i, struct err *err)
 
 	job->child.pidfd = -1;
 	job->exit_status = -1;
-	if (asprintf(&job->record, "%s/record-%s.json", run->r->scratch,
-		     spec->name) < 0)
+	job->record =
+		util_text("%s/record-%s.json", run->r->scratch, spec->name);
+	if (cell_is_exec(spec))
+		job->errors =
+			util_text("%s/stderr-%s", run->r->scratch, spec->name);
+	if (!data || !job->record || (cell_is_exec(spec) && !job->errors))
 		return -ENOMEM;
-	if (cell_is_exec(spec) && asprintf(&job->errors, "%s/stderr-%s",
-					   run->r->scratch, spec->name) < 0)
-		return -ENOMEM;
-	return data ? command_job(&job->command, run->r, run->cell, i, data,
-				  job->record, &run->prepd.network,
-				  &run->s3.store, err)
-		    : -ENOMEM;
+	return command_job(&job->command, run->r, run->cell, i, data,
+			   job->record, &run->prepd.network, &run->s3.store,
+			   err);
 }
 
 /* Each mount is a node, if gpemu-run chooses the peers of one. */
@@ -235,18 +229,16 @@ int cell_print(const struct runner *r, const struct cell *cell, FILE *f)
 		if (run.mounted)
 			print_command(&run.mounts[i].server.command, f);
 	}
-	if (code == 0 && cell->gpud) {
-		print_config("gpud", cell->gpud, f);
-		print_command(&run.gpud.command, f);
+	for (size_t i = 0; code == 0 && i < RUN_SERVERS; i++) {
+		enum run_program program = RUN_GPUD + i;
+
+		if (cell->servers[i])
+			print_config(run_program_word(program),
+				     cell->servers[i], f);
+		for (size_t k = 0; k < run.n_servers; k++)
+			if (run.servers[k]->program == program)
+				print_command(&run.servers[k]->command, f);
 	}
-	if (code == 0 && cell->s3) {
-		print_config("s3", cell->s3, f);
-		print_command(&run.s3.server.command, f);
-	}
-	if (code == 0 && cell->prepd)
-		print_config("prepd", cell->prepd, f);
-	for (size_t i = 0; code == 0 && i < run.prepd.n; i++)
-		print_command(&run.prepd.parts[i].command, f);
 	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++) {
 		if (!cell_is_exec(&cell->jobs[i]))
 			print_config("train", cell->jobs[i].train, f);
@@ -418,8 +410,9 @@ static int write_config(const struct run *run, const char *name,
 {
 	_cleanup_free_ char *path =
 		command_config(run->r, run->cell, name, program);
+	json_auto_t *options = cell_options(program, config);
 
-	return path ? json_replace(config, path, err) : -ENOMEM;
+	return path && options ? json_replace(options, path, err) : -ENOMEM;
 }
 
 static int write_configs(struct run *run, struct err *err)
@@ -442,16 +435,10 @@ static int write_configs(struct run *run, struct err *err)
 	for (size_t i = 0; code == 0 && i < c->n_jobs; i++)
 		code = write_config(run, c->jobs[i].name, RUN_TRAIN,
 				    c->jobs[i].train, err);
-	if (code == 0 && c->gpud)
-		code = write_config(run, "", RUN_GPUD, c->gpud, err);
-	if (code == 0 && c->s3)
-		code = write_config(run, "", RUN_S3, c->s3, err);
-	if (code == 0 && c->prepd) {
-		json_auto_t *options = cell_prepd_options(c->prepd);
-
-		code = options ? write_config(run, "", RUN_PREPD, options, err)
-			       : -ENOMEM;
-	}
+	for (size_t i = 0; code == 0 && i < RUN_SERVERS; i++)
+		if (c->servers[i])
+			code = write_config(run, "", RUN_GPUD + i,
+					    c->servers[i], err);
 	return code;
 }
 
@@ -557,7 +544,7 @@ int cell_try(struct runner *r, const struct cell *cell, json_t **ret_record,
 
 int cell_probe_mount(struct runner *r, struct err *err)
 {
-	struct cell cell;
+	_cleanup_(cell_free) struct cell cell = { 0 };
 	struct run run;
 	int code;
 
@@ -566,10 +553,8 @@ int cell_probe_mount(struct runner *r, struct err *err)
 		return code;
 	if (!cell_is_simulated(&cell) && access("/dev/fuse", R_OK | W_OK) < 0)
 		code = err_set(err, -ENODEV, "/dev/fuse: %s", strerror(errno));
-	if (cell_is_simulated(&cell) || code < 0) {
-		cell_free(&cell);
+	if (cell_is_simulated(&cell) || code < 0)
 		return code;
-	}
 	strcpy(cell.id, "probe");
 	code = run_init(&run, r, &cell, err);
 	json_object_clear(cell.mounts[0].fs);
@@ -581,6 +566,5 @@ int cell_probe_mount(struct runner *r, struct err *err)
 	if (code == -ENODEV)
 		add_cause(&run, code, err);
 	run_fini(&run);
-	cell_free(&cell);
 	return code == -ENODEV || code == -EINTR ? code : 0;
 }

@@ -18,8 +18,8 @@
  *	         disturbed, disturbance[{sign, seen}] (run_disturb.h),
  *	         rig[{limit, of, factor, why}] (run_rig.h)}
  *	host     as reported by the job, and {name, kernel, machine, cpu,
- *	         cpus, memory_bytes, load_before, load_after, own_cpu_s,
- *	         other_cpu_s, other_cpu_share, watch{} (run_watch.h)}
+ *	         cpus, memory_bytes, load_before, load_after, watch{}
+ *	         (run_watch.h), and own_cpu_s and other_cpu_share of that}
  *	mount    the mount's statistics at the end; null without one mount;
  *	         with several, mounts {NAME: statistics}
  *	gpud     the final record of gpemu-gpud, if the cell has one
@@ -64,6 +64,8 @@ int cell_try(struct runner *r, const struct cell *cell, json_t **ret_record,
  * same configuration; else NULL.
  */
 json_t *cell_record(const struct runner *r, const struct cell *cell);
+/* The same, also of a run that failed. */
+json_t *cell_any_record(const struct runner *r, const struct cell *cell);
 /*
  * Judge again what disturbed the cell, now that other repetitions of its point
  * have records, and correct its record. true: disturbed.

@@ -137,5 +137,8 @@ int run_check_records(const struct run *run, struct err *err);
 json_t *run_record(struct run *run, const char *failure);
 /* The same, to its file. */
 int run_write_record(struct run *run, const char *failure, struct err *err);
+/* Add the numbers that `from` has under these keys to those of `sum`. */
+void run_add_numbers(json_t *sum, const json_t *from, const char *const *keys,
+		     size_t n);
 
 #endif

@@ -83,18 +83,15 @@ static int init_jobs(const struct workload *w, struct cell *cell)
 
 static int init_servers(const struct workload *w, struct cell *cell)
 {
-	if (w->base[RUN_GPUD])
-		cell->gpud = workload_value(w->base[RUN_GPUD]);
-	if (w->base[RUN_PREPD])
-		cell->prepd = workload_value(w->base[RUN_PREPD]);
-	if (w->base[RUN_S3])
-		cell->s3 = workload_value(w->base[RUN_S3]);
 	cell->store_only = workload_is_store_only(w);
-	return (w->base[RUN_GPUD] && !cell->gpud) ||
-			       (w->base[RUN_PREPD] && !cell->prepd) ||
-			       (w->base[RUN_S3] && !cell->s3)
-		       ? -ENOMEM
-		       : 0;
+	for (size_t i = 0; i < RUN_SERVERS; i++) {
+		const struct conf_node *base = w->base[RUN_GPUD + i];
+
+		cell->servers[i] = base ? workload_value(base) : NULL;
+		if (base && !cell->servers[i])
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 /* A service without workers is none. */
@@ -108,8 +105,7 @@ static void drop_prepd(struct cell *cell)
 
 static bool is_for(const struct setting *s, const char *name)
 {
-	return !s->n_target || (strlen(name) == s->n_target &&
-				!strncmp(name, s->target, s->n_target));
+	return !s->n_target || util_is(s->target, s->n_target, name);
 }
 
 /* "synth:NAME,KEY=VALUE" as the mapping of the file would be. */
@@ -170,12 +166,8 @@ static int apply(struct cell *cell, const struct setting *s)
 	bool mount = s->program == RUN_FS || s->program == RUN_DATA;
 	int r = 0;
 
-	if (s->program == RUN_GPUD || s->program == RUN_PREPD ||
-	    s->program == RUN_S3)
-		return set(s->program == RUN_GPUD    ? cell->gpud
-			   : s->program == RUN_PREPD ? cell->prepd
-						     : cell->s3,
-			   s);
+	if (run_is_server(s->program))
+		return set(cell->servers[s->program - RUN_GPUD], s);
 	for (size_t i = 0; r == 0 && mount && i < cell->n_mounts; i++) {
 		struct cell_mount *m = &cell->mounts[i];
 
@@ -300,11 +292,9 @@ static int add_mount(struct cell *cell, const struct cell_mount *from,
 {
 	size_t at = cell->n_mounts++;
 	struct cell_mount *m = &cell->mounts[at];
-	int n = nodes < 2 ? asprintf(&m->name, "%s", from->name)
-			  : asprintf(&m->name, "%s-%" PRIu64, from->name, node);
 
-	if (n < 0)
-		m->name = NULL;
+	m->name = nodes < 2 ? strdup(from->name)
+			    : util_text("%s-%" PRIu64, from->name, node);
 	if (nodes > 1) {
 		m->first = at - node;
 		m->nodes = nodes;
@@ -434,10 +424,9 @@ void cell_free(struct cell *cell)
 		json_decref(cell->jobs[i].env);
 	}
 	free(cell->jobs);
-	json_decref(cell->gpud);
-	json_decref(cell->prepd);
-	json_decref(cell->s3);
-	cell->gpud = cell->prepd = cell->s3 = NULL;
+	for (size_t i = 0; i < RUN_SERVERS; i++)
+		json_decref(cell->servers[i]);
+	memset(cell->servers, 0, sizeof(cell->servers));
 	cell->mounts = NULL;
 	cell->jobs = NULL;
 }

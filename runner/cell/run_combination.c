@@ -7,32 +7,14 @@
 #include "common/json.h"
 #include "common/util.h"
 
-/* The programs of a cell, and the part of gpemu-fs in a simulation. */
-enum part {
-	PART_FS,
-	PART_TRAIN,
-	PART_GPUD,
-	PART_PREPD,
-	PART_S3,
-	PART_SIMULATED
-};
-
-static const struct {
-	const char *name;
-	enum run_program program; /* whose keys they are */
-} parts[] = {
-	[PART_FS] = { "gpemu-fs", RUN_FS },
-	[PART_TRAIN] = { "gpemu-train", RUN_TRAIN },
-	[PART_GPUD] = { "gpemu-gpud", RUN_GPUD },
-	[PART_PREPD] = { "gpemu-prepd", RUN_PREPD },
-	[PART_S3] = { "gpemu-s3", RUN_S3 },
-	[PART_SIMULATED] = { "gpemu-train --simulate", RUN_FS },
-};
-
 struct combinations {
 	struct runner *r;
-	json_t *known; /* {"PART CONFIG": true} */
+	json_t *known; /* {"PROGRAM HOW CONFIG": true} */
 };
+
+/* Of gpemu-train, with a dispatcher of its batches; of the keys of gpemu-fs,
+ * how a simulation reads them. */
+enum how { ALONE, WITH_SERVICE, IN_SIMULATION };
 
 /* Where the file sets what is special about the point: the last axis of this
  * program, else its base. */
@@ -71,15 +53,17 @@ static int ask_simulation(struct runner *r, const json_t *fs, struct err *err)
 					     err);
 }
 
-/* gpemu-train checks a whole run, with what gpemu-run adds to it; `service`:
- * also a dispatcher. */
-static int ask(struct runner *r, enum part part, const json_t *config,
-	       bool service, struct err *err)
+/* gpemu-train checks a whole run, with what gpemu-run adds to it. */
+static int ask(struct runner *r, enum run_program program, enum how how,
+	       const json_t *config, struct err *err)
 {
 	const char *more[RUNNER_MORE + 1] = { "--data", "data" };
+	json_auto_t *options = cell_options(program, config);
 	size_t n = 2;
 
-	if (part == PART_SIMULATED)
+	if (!options)
+		return -ENOMEM;
+	if (how == IN_SIMULATION)
 		return ask_simulation(r, config, err);
 	if (r->w->base[RUN_GPUD]) {
 		more[n++] = "--gpu-server";
@@ -89,16 +73,17 @@ static int ask(struct runner *r, enum part part, const json_t *config,
 		more[n++] = "--checkpoint-dir";
 		more[n++] = "checkpoints";
 	}
-	if (service) {
+	if (how == WITH_SERVICE) {
 		more[n++] = "--dispatcher";
 		more[n++] = "127.0.0.1:1";
 	}
-	return runner_check_config(r, parts[part].program, config,
-				   part == PART_TRAIN ? more : NULL, err);
+	return runner_check_config(r, program, options,
+				   program == RUN_TRAIN ? more : NULL, err);
 }
 
-static int check_one(struct combinations *c, size_t point, enum part part,
-		     const json_t *config, bool service, struct err *err)
+static int check_one(struct combinations *c, size_t point,
+		     enum run_program program, enum how how,
+		     const json_t *config, struct err *err)
 {
 	_cleanup_free_ char *text =
 		json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
@@ -108,18 +93,20 @@ static int check_one(struct combinations *c, size_t point, enum part part,
 	char label[90];
 	int code;
 
-	if (!text || asprintf(&key, "%d %d %s", (int)part, service, text) < 0)
+	if (!text || asprintf(&key, "%d %d %s", program, how, text) < 0)
 		return -ENOMEM;
 	if (json_object_get(c->known, key))
 		return 0;
 	if (json_object_set_new(c->known, key, json_true()) < 0)
 		return -ENOMEM;
-	code = ask(c->r, part, config, service, &why);
+	code = ask(c->r, program, how, config, &why);
 	if (code != -EINVAL)
 		return code < 0 ? err_set(err, code, "%s", why.text) : 0;
 	workload_label(w, point, label, sizeof(label));
-	return conf_node_error(place_of(w, point, parts[part].program), w->path,
-			       err, "%s: %s: %s", label, parts[part].name,
+	return conf_node_error(place_of(w, point, program), w->path, err,
+			       "%s: %s: %s", label,
+			       how == IN_SIMULATION ? "gpemu-train --simulate"
+						    : run_program_name(program),
 			       why.text);
 }
 
@@ -138,22 +125,14 @@ static int check_job(struct combinations *c, const struct cell *cell,
 			"writable: each node has a mount of its own, but all "
 			"ranks need one folder for their checkpoints; name it "
 			"with train.checkpoint_dir, or leave writable out");
-	code = check_one(c, cell->point, PART_TRAIN, job->train,
-			 cell->prepd && cell_has_service(job), err);
+	code = check_one(c, cell->point, RUN_TRAIN,
+			 cell->prepd && cell_has_service(job) ? WITH_SERVICE
+							      : ALONE,
+			 job->train, err);
 	return code == 0 && cell_job_is_simulated(job)
-		       ? check_one(c, cell->point, PART_SIMULATED,
-				   cell->mounts[job->mount].fs, false, err)
+		       ? check_one(c, cell->point, RUN_FS, IN_SIMULATION,
+				   cell->mounts[job->mount].fs, err)
 		       : code;
-}
-
-static int check_prepd(struct combinations *c, const struct cell *cell,
-		       struct err *err)
-{
-	json_auto_t *options = cell_prepd_options(cell->prepd);
-
-	return options ? check_one(c, cell->point, PART_PREPD, options, false,
-				   err)
-		       : -ENOMEM;
 }
 
 static int check_cell(struct combinations *c, const struct cell *cell,
@@ -162,17 +141,14 @@ static int check_cell(struct combinations *c, const struct cell *cell,
 	int code = 0;
 
 	for (size_t i = 0; code == 0 && i < cell->n_mounts; i++)
-		code = check_one(c, cell->point, PART_FS, cell->mounts[i].fs,
-				 false, err);
+		code = check_one(c, cell->point, RUN_FS, ALONE,
+				 cell->mounts[i].fs, err);
 	for (size_t i = 0; code == 0 && i < cell->n_jobs; i++)
 		code = check_job(c, cell, &cell->jobs[i], err);
-	if (code == 0 && cell->gpud)
-		code = check_one(c, cell->point, PART_GPUD, cell->gpud, false,
-				 err);
-	if (code == 0 && cell->prepd)
-		code = check_prepd(c, cell, err);
-	if (code == 0 && cell->s3)
-		code = check_one(c, cell->point, PART_S3, cell->s3, false, err);
+	for (size_t i = 0; code == 0 && i < RUN_SERVERS; i++)
+		if (cell->servers[i])
+			code = check_one(c, cell->point, RUN_GPUD + i, ALONE,
+					 cell->servers[i], err);
 	return code;
 }
 
@@ -182,13 +158,11 @@ int combination_check(struct runner *r, struct err *err)
 	int code = c.known ? 0 : -ENOMEM;
 
 	for (size_t i = 0; code == 0 && i < r->w->n_points; i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
 		code = workload_configure(r->w, i, &cell);
-		if (code < 0)
-			break;
-		code = check_cell(&c, &cell, err);
-		cell_free(&cell);
+		if (code == 0)
+			code = check_cell(&c, &cell, err);
 	}
 	json_decref(c.known);
 	return code;

@@ -81,9 +81,8 @@ char *command_config(const struct runner *r, const struct cell *cell,
 					    : true;
 	char suffix[80];
 
-	/* without the prefix "gpemu-" */
 	snprintf(suffix, sizeof(suffix), "%s%s%s.yaml", alone ? "" : name,
-		 alone ? "" : ".", run_program_name(program) + 6);
+		 alone ? "" : ".", run_program_word(program));
 	return runner_path(r, "configs", cell->id, suffix);
 }
 
@@ -134,13 +133,10 @@ bool command_has_scratch(const struct cell_mount *m)
 char *command_writable(const struct runner *r, const struct cell_mount *m)
 {
 	const char *dir = cell_writable(m);
-	char *path;
 
 	if (!dir || !command_has_scratch(m))
 		return dir ? strdup(dir) : NULL;
-	return asprintf(&path, "%s/writable-%s", r->scratch, m->name) < 0
-		       ? NULL
-		       : path;
+	return util_text("%s/writable-%s", r->scratch, m->name);
 }
 
 int command_mount(struct command *c, const struct runner *r,
@@ -164,9 +160,7 @@ int command_mount(struct command *c, const struct runner *r,
 
 char *command_socket(const struct runner *r)
 {
-	char *path;
-
-	return asprintf(&path, "%s/gpud.sock", r->scratch) < 0 ? NULL : path;
+	return util_join(r->scratch, "gpud.sock");
 }
 
 int command_gpud(struct command *c, const struct runner *r,
@@ -209,10 +203,7 @@ int command_prepd(struct command *c, const struct runner *r,
 static void add_variable(struct command *c, const char *name,
 			 const char *before, const char *value)
 {
-	char *text;
-
-	add_env(c, asprintf(&text, "%s=%s%s", name, before, value) < 0 ? NULL
-								       : text);
+	add_env(c, util_text("%s=%s%s", name, before, value));
 }
 
 /* No session of the user's goes with the key. */
@@ -229,17 +220,14 @@ static void add_no_proxy(struct command *c, const struct store *store,
 {
 	int n = (int)strcspn(store->address, ":");
 	const char *list = getenv(name);
-	char *text;
 
 	list = list && *list ? list : getenv(other);
 	if (list && !strcmp(list, "*")) /* curl knows it alone */
 		add_variable(c, name, "", list);
 	else
-		add_env(c, asprintf(&text, "%s=%s%s%.*s", name,
-				    list ? list : "", list && *list ? "," : "",
-				    n, store->address) < 0
-				   ? NULL
-				   : text);
+		add_env(c,
+			util_text("%s=%s%s%.*s", name, list ? list : "",
+				  list && *list ? "," : "", n, store->address));
 }
 
 /* What clients of S3 read from the environment; the region has a name in boto3,
@@ -332,14 +320,10 @@ static void add_coordinate(struct command *c, const struct runner *r,
 		json_string_value(json_object_get(job->train, "coordinate"));
 	const char *own = strrchr(r->scratch, '/') + 1;
 	size_t n = text ? strcspn(text, ":") : 0;
-	char *word;
 
 	if (text)
 		add_option(c, "--coordinate",
-			   asprintf(&word, "%.*s.%s%s", (int)n, text, own,
-				    text + n) < 0
-				   ? NULL
-				   : word);
+			   util_text("%.*s.%s%s", (int)n, text, own, text + n));
 }
 
 bool command_has_checkpoints(const json_t *train)
@@ -352,15 +336,12 @@ char *command_checkpoints(const struct runner *r, const char *writable,
 			  const struct cell_job *job)
 {
 	const char *own = strrchr(r->scratch, '/') + 1;
-	char *path;
 
 	if (!command_has_checkpoints(job->train))
 		return strdup("");
 	/* nobody else has a folder of that name, which is removed */
-	return asprintf(&path, "%s/%s-checkpoints-%s",
-			writable ? writable : r->scratch, own, job->name) < 0
-		       ? NULL
-		       : path;
+	return util_text("%s/%s-checkpoints-%s",
+			 writable ? writable : r->scratch, own, job->name);
 }
 
 /* A folder of this run alone, in the mount if that is writable, unless the

@@ -28,6 +28,12 @@ static const json_t *watched(const json_t *record)
 	return json_object_get(json_object_get(record, "host"), "watch");
 }
 
+bool disturb_is(const json_t *record)
+{
+	return json_is_true(
+		json_object_get(json_object_get(record, "cell"), "disturbed"));
+}
+
 double disturb_share(const json_t *record)
 {
 	return json_get_number(watched(record), "taken_share") +

@@ -20,6 +20,7 @@
 #define GPEMU_RUNNER_CELL_RUN_DISTURB_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 /*
  * What disturbed the cell: [{sign, seen}], `seen` in words and units; empty:
@@ -28,6 +29,8 @@
  */
 json_t *disturb_signs(const json_t *record, const json_t *peers, double limit);
 
+/* Does the record say so? */
+bool disturb_is(const json_t *record);
 /* How much: the share of its time that was taken from the cell. */
 double disturb_share(const json_t *record);
 

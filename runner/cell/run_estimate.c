@@ -150,13 +150,12 @@ static int known_seconds(const struct runner *r, size_t point, double *ret)
 {
 	for (size_t i = 0; i < r->w->repetitions; i++) {
 		json_auto_t *record = NULL;
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
 		if (workload_cell(r->w, i * r->w->n_points + point, r->mounted,
 				  &cell) < 0)
 			return -ENOMEM;
 		record = cell_record(r, &cell);
-		cell_free(&cell);
 		if (!record)
 			continue;
 		*ret = json_get_number(json_object_get(record, "cell"),
@@ -233,14 +232,13 @@ int estimate_run(struct runner *r, const size_t *todo, size_t n,
 				  .records = json_array(),
 				  .left_out = json_object() };
 	for (size_t i = 0; code == 0 && i < n; i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
 		if (e.points[todo[i] % r->w->n_points].how != NEW)
 			continue;
 		code = workload_configure(r->w, todo[i], &cell);
 		if (code == 0)
 			code = look(&e, &cell);
-		cell_free(&cell);
 	}
 	for (size_t i = 0; code == 0 && i < n; i++)
 		add(&e, todo[i]);

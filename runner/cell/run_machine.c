@@ -135,18 +135,14 @@ int machine_check(const struct workload *w, struct err *err)
 	for (size_t i = 0; r == 0 && i < w->mounts.n; i++)
 		r = check_synth(w, mounts[i].dataset, err);
 	for (size_t i = 0; r == 0 && i < w->n_points; i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
-		if (workload_configure(w, i, &cell) < 0) {
-			r = err_set(err, -ENOMEM, "out of memory");
-			break;
-		}
+		r = workload_configure(w, i, &cell);
 		for (size_t k = 0; r == 0 && k < cell.n_jobs; k++)
 			if (!cell_is_exec(&cell.jobs[k]))
 				r = check_job(w, &cell, k, &known, err);
-		cell_free(&cell);
 	}
 	free(known.name);
 	gpu_profile_free(&known.profile);
-	return r;
+	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }

@@ -42,10 +42,9 @@ int run_init_prepd(struct run *run, struct err *err)
 	if (!run->cell->prepd)
 		return 0;
 	n = (uint32_t)cell_prepd_workers(run->cell->prepd) + 1;
-	if (asprintf(&p->folder, "%s/prepd", run->r->scratch) < 0) {
-		p->folder = NULL;
+	p->folder = util_join(run->r->scratch, "prepd");
+	if (!p->folder)
 		return -ENOMEM;
-	}
 	if (mkdir(p->folder, 0700) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "%s: %s", p->folder,
 			       strerror(errno));
@@ -81,20 +80,7 @@ static void add_up(json_t *sum, const json_t *worker)
 	static const char *const keys[] = { "batches", "batches_made", "made_s",
 					    "cpu_s", "bytes_sent" };
 
-	if (!json_is_object(worker))
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		const json_t *a = json_object_get(sum, keys[i]);
-		const json_t *b = json_object_get(worker, keys[i]);
-
-		json_object_set_new(
-			sum, keys[i],
-			json_is_integer(b)
-				? json_integer(json_integer_value(a) +
-					       json_integer_value(b))
-				: json_real(json_number_value(a) +
-					    json_number_value(b)));
-	}
+	run_add_numbers(sum, worker, keys, ARRAY_SIZE(keys));
 }
 
 /* null: it wrote none, because it died; then the cell failed. */

@@ -65,9 +65,17 @@ static int try_profile(enum profile_kind kind, const char *path,
 	return r;
 }
 
-/* Put "kind/name" of `all` into `to`; with `read`, look it up for `all`. */
-static int note(json_t *all, json_t *to, enum profile_kind kind,
-		const char *name, bool read, struct err *err)
+/* Puts the profiles that a cell names into `to`. */
+struct noting {
+	const struct workload *w;
+	json_t *all; /* all known ones */
+	json_t *to;  /* or `all` itself: what is not known is looked up */
+	struct err *err;
+};
+
+/* "kind/name". */
+static int note(const struct noting *n, enum profile_kind kind,
+		const char *name)
 {
 	_cleanup_free_ char *path = NULL;
 	json_t *known;
@@ -77,20 +85,20 @@ static int note(json_t *all, json_t *to, enum profile_kind kind,
 	if (!name || !name[0])
 		return 0;
 	snprintf(key, sizeof(key), "%s/%s", profile_kind_name(kind), name);
-	known = json_object_get(all, key);
+	known = json_object_get(n->all, key);
 	if (known)
-		return to == all ? 0 : json_object_set(to, key, known);
-	if (!read || profile_path(kind, name, &path, NULL) < 0)
+		return n->to == n->all ? 0 : json_object_set(n->to, key, known);
+	if (n->to != n->all || profile_path(kind, name, &path, NULL) < 0)
 		return 0;
 	r = identity_hash(path, hash);
 	if (r < 0)
-		return err_set(err, r, "%s profile %s: %s",
+		return err_set(n->err, r, "%s profile %s: %s",
 			       profile_kind_name(kind), path, strerror(-r));
-	r = try_profile(kind, path, err);
+	r = try_profile(kind, path, n->err);
 	if (r < 0)
 		return r;
-	r = json_object_set_new(all, key, profile_json(path, hash));
-	return r < 0 ? err_set(err, -ENOMEM, "out of memory") : 0;
+	r = json_object_set_new(n->all, key, profile_json(path, hash));
+	return r < 0 ? err_set(n->err, -ENOMEM, "out of memory") : 0;
 }
 
 /* gpemu-fs has checked the text. */
@@ -101,8 +109,7 @@ static int any_storage(const void *storage, struct err *err)
 	return 0;
 }
 
-static int note_tiers(json_t *all, json_t *to, const json_t *fs, bool read,
-		      struct err *err)
+static int note_tiers(const struct noting *n, const json_t *fs)
 {
 	json_t *texts = json_object_get(fs, "tier");
 	struct tiers t = { 0 };
@@ -115,117 +122,107 @@ static int note_tiers(json_t *all, json_t *to, const json_t *fs, bool read,
 		tiers_parse(json_string_value(json_array_get(texts, i)), false,
 			    any_storage, &t, NULL);
 	for (size_t i = 0; r == 0 && i < t.n; i++)
-		r = note(all, to, PROFILE_STORAGE, t.v[i].storage, read, err);
+		r = note(n, PROFILE_STORAGE, t.v[i].storage);
 	tiers_fini(&t);
 	return r;
 }
 
-/* Of a gpemu-fs or, as they are called there, gpemu-s3. */
-static int note_storage(json_t *all, json_t *to, const struct workload *w,
-			const json_t *config, const char *program, bool read,
-			struct err *err)
+/* Keys whose value is the name of a profile. */
+static int note_keys(const struct noting *n, enum run_program program,
+		     const json_t *config)
 {
-	int r = note(all, to, PROFILE_STORAGE,
-		     config_text(w, config, program, "storage"), read, err);
+	static const struct {
+		enum run_program program;
+		const char *key;
+		enum profile_kind kind;
+	} keys[] = {
+		{ RUN_FS, "storage", PROFILE_STORAGE },
+		{ RUN_S3, "storage", PROFILE_STORAGE },
+		{ RUN_TRAIN, "node", PROFILE_NODE },
+		{ RUN_TRAIN, "prep_gpu", PROFILE_PREP },
+		{ RUN_GPUD, "gpu", PROFILE_GPU },
+		{ RUN_GPUD, "speedup", PROFILE_SHARE },
+		{ RUN_PREPD, "nic", PROFILE_NODE },
+	};
+	int r = 0;
 
-	return r == 0 ? note_tiers(all, to, config, read, err) : r;
-}
-
-static int note_mount(json_t *all, json_t *to, const struct workload *w,
-		      const struct cell_mount *m, bool mounted, bool read,
-		      struct err *err)
-{
-	const char *key = dataset_is_synth(m->dataset) ? "synth" : "dataset";
-	int r = note(all, to, PROFILE_DATASET,
-		     json_string_value(json_object_get(m->dataset, key)), read,
-		     err);
-
-	return r == 0 && mounted
-		       ? note_storage(all, to, w, m->fs, "fs", read, err)
-		       : r;
-}
-
-static int note_prep(json_t *all, json_t *to, const struct workload *w,
-		     const json_t *train, bool read, struct err *err)
-{
-	const char *name = config_text(w, train, "train", "prep_profile");
-
-	if (!plugin_is(config_text(w, train, "train", "prep"), "emulated"))
-		return 0;
-	return note(all, to, PROFILE_PREP, name[0] ? name : PREP_DEFAULT, read,
-		    err);
-}
-
-static int note_job(json_t *all, json_t *to, const struct workload *w,
-		    const struct cell *cell, const struct cell_job *job,
-		    bool read, struct err *err)
-{
-	_cleanup_free_ char *gpu = machine_gpu(w, cell, job);
-	int r = gpu ? note(all, to, PROFILE_GPU, gpu, read, err) : -ENOMEM;
-
-	if (r == 0)
-		r = note(all, to, PROFILE_NODE,
-			 config_text(w, job->train, "train", "node"), read,
-			 err);
-	if (r == 0)
-		r = note_prep(all, to, w, job->train, read, err);
-	if (r == 0)
-		r = note(all, to, PROFILE_PREP,
-			 config_text(w, job->train, "train", "prep_gpu"), read,
-			 err);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(keys); i++)
+		if (keys[i].program == program)
+			r = note(n, keys[i].kind,
+				 config_text(n->w, config,
+					     run_program_word(program),
+					     keys[i].key));
+	if (r == 0 && (program == RUN_FS || program == RUN_S3))
+		r = note_tiers(n, config);
 	return r;
 }
 
-/* What time slicing costs is by default that of the GPU. */
-static int note_slicing(json_t *all, json_t *to, const struct workload *w,
-			const json_t *gpud, bool read, struct err *err)
+static int note_mount(const struct noting *n, const struct cell_mount *m,
+		      bool mounted)
 {
-	const char *name = config_text(w, gpud, "gpud", "slicing");
+	const char *key = dataset_is_synth(m->dataset) ? "synth" : "dataset";
+	int r = note(n, PROFILE_DATASET,
+		     json_string_value(json_object_get(m->dataset, key)));
+
+	return r == 0 && mounted ? note_keys(n, RUN_FS, m->fs) : r;
+}
+
+static int note_prep(const struct noting *n, const json_t *train)
+{
+	const char *name = config_text(n->w, train, "train", "prep_profile");
+
+	if (!plugin_is(config_text(n->w, train, "train", "prep"), "emulated"))
+		return 0;
+	return note(n, PROFILE_PREP, name[0] ? name : PREP_DEFAULT);
+}
+
+static int note_job(const struct noting *n, const struct cell *cell,
+		    const struct cell_job *job)
+{
+	_cleanup_free_ char *gpu = machine_gpu(n->w, cell, job);
+	int r = gpu ? note(n, PROFILE_GPU, gpu) : -ENOMEM;
+
+	if (r == 0)
+		r = note_keys(n, RUN_TRAIN, job->train);
+	return r == 0 ? note_prep(n, job->train) : r;
+}
+
+/* What time slicing costs is by default that of the GPU. */
+static int note_slicing(const struct noting *n, const json_t *gpud)
+{
+	const char *name = config_text(n->w, gpud, "gpud", "slicing");
 	struct share_profile p = { 0 };
 	struct gpu_profile gpu;
 	int r;
 
 	if (strcmp(name, "auto") != 0)
-		return note(all, to, PROFILE_SHARE, name, read, err);
+		return note(n, PROFILE_SHARE, name);
 	/* what cannot be loaded, gpemu-gpud reports */
-	r = gpu_profile_load_head(config_text(w, gpud, "gpud", "gpu"), &gpu,
+	r = gpu_profile_load_head(config_text(n->w, gpud, "gpud", "gpu"), &gpu,
 				  NULL);
 	if (r == 0)
 		r = share_profile_of_gpu(gpu.name, &p, NULL);
-	r = r == 1 ? note(all, to, PROFILE_SHARE, p.name, read, err) : 0;
+	r = r == 1 ? note(n, PROFILE_SHARE, p.name) : 0;
 	share_profile_free(&p);
 	gpu_profile_free(&gpu);
 	return r;
 }
 
-static int note_cell(json_t *all, json_t *to, const struct workload *w,
-		     const struct cell *cell, bool mounted, bool read,
-		     struct err *err)
+static int note_cell(const struct noting *n, const struct cell *cell,
+		     bool mounted)
 {
 	int r = 0;
 
-	if (cell->gpud)
-		r = note(all, to, PROFILE_GPU,
-			 config_text(w, cell->gpud, "gpud", "gpu"), read, err);
+	for (size_t i = 0; r == 0 && i < RUN_SERVERS; i++)
+		if (cell->servers[i])
+			r = note_keys(n, RUN_GPUD + i, cell->servers[i]);
 	if (r == 0 && cell->gpud)
-		r = note(all, to, PROFILE_SHARE,
-			 config_text(w, cell->gpud, "gpud", "speedup"), read,
-			 err);
-	if (r == 0 && cell->gpud)
-		r = note_slicing(all, to, w, cell->gpud, read, err);
-	if (r == 0 && cell->prepd)
-		r = note(all, to, PROFILE_NODE,
-			 config_text(w, cell->prepd, "prepd", "nic"), read,
-			 err);
-	if (r == 0 && cell->s3)
-		r = note_storage(all, to, w, cell->s3, "s3", read, err);
+		r = note_slicing(n, cell->gpud);
 	for (size_t i = 0; r == 0 && i < cell->n_mounts; i++)
-		r = note_mount(all, to, w, &cell->mounts[i], mounted, read,
-			       err);
+		r = note_mount(n, &cell->mounts[i], mounted);
 	for (size_t i = 0; r == 0 && i < cell->n_jobs; i++)
 		if (!cell_is_exec(&cell->jobs[i]))
-			r = note_job(all, to, w, cell, &cell->jobs[i], read,
-				     err);
+			r = note_job(n, cell, &cell->jobs[i]);
 	return r;
 }
 
@@ -233,31 +230,28 @@ int profiles_collect(struct workload *w, const json_t *defaults,
 		     struct err *err)
 {
 	json_t *all = json_object();
+	const struct noting n = { w, all, all, err };
 	int r = all ? 0 : err_set(err, -ENOMEM, "out of memory");
 
 	w->defaults = json_incref((json_t *)defaults);
 	for (size_t i = 0; r == 0 && i < w->n_points; i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
 		r = workload_configure(w, i, &cell);
-		if (r < 0) {
-			r = err_set(err, r, "out of memory");
-			break;
-		}
-		r = note_cell(all, all, w, &cell, true, true, err);
-		cell_free(&cell);
+		if (r == 0)
+			r = note_cell(&n, &cell, true);
 	}
 	w->profiles = all;
-	return r;
+	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 
 json_t *profiles_of(const struct workload *w, const struct cell *cell,
 		    bool mounted)
 {
 	json_t *j = json_object();
+	const struct noting n = { w, w->profiles, j, NULL };
 
-	if (w->profiles && j &&
-	    note_cell(w->profiles, j, w, cell, mounted, false, NULL) < 0) {
+	if (w->profiles && j && note_cell(&n, cell, mounted) < 0) {
 		json_decref(j);
 		return NULL;
 	}

@@ -167,6 +167,25 @@ int run_check_records(const struct run *run, struct err *err)
 	return 0;
 }
 
+void run_add_numbers(json_t *sum, const json_t *from, const char *const *keys,
+		     size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const json_t *a = json_object_get(sum, keys[i]);
+		const json_t *b = json_object_get(from, keys[i]);
+
+		if (json_is_integer(b))
+			json_object_set_new(
+				sum, keys[i],
+				json_integer(json_integer_value(a) +
+					     json_integer_value(b)));
+		else if (b)
+			json_object_set_new(sum, keys[i],
+					    json_real(json_number_value(a) +
+						      json_number_value(b)));
+	}
+}
+
 /* Adds the counters of a mount's statistics to `sum`. */
 static void add_counters(json_t *sum, const json_t *stats)
 {
@@ -175,16 +194,7 @@ static void add_counters(json_t *sum, const json_t *stats)
 					    "backend_reads", "backend_bytes",
 					    "evictions",     "rejected" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		const json_t *j = json_object_get(stats, keys[i]);
-		json_int_t so_far =
-			json_integer_value(json_object_get(sum, keys[i]));
-
-		if (j)
-			json_object_set_new(
-				sum, keys[i],
-				json_integer(so_far + json_integer_value(j)));
-	}
+	run_add_numbers(sum, stats, keys, ARRAY_SIZE(keys));
 }
 
 /* The counters of all mounts, also of each epoch. */
@@ -237,12 +247,16 @@ static void set_stats(const struct run *run, json_t *record)
 /* The host and its load, merged into the job's `host`. */
 static int set_host(const struct run *run, json_t *record)
 {
-	json_auto_t *about = host_about();
-	json_t *host = host_json(&run->before, &run->after);
+	json_auto_t *watch = watch_json(&run->watch);
+	json_auto_t *load = json_pack(
+		"{s:f, s:f, s:O, s:O, s:O}", "load_before", run->before.load1,
+		"load_after", run->after.load1, "own_cpu_s",
+		json_object_get(watch, "own_cpu_s"), "other_cpu_share",
+		json_object_get(watch, "other_cpu_share"), "watch", watch);
+	json_t *host = host_about();
 	const json_t *own = json_object_get(record, "host");
 
-	if (!about || !host || json_object_update(host, about) < 0 ||
-	    json_object_set_new(host, "watch", watch_json(&run->watch)) < 0 ||
+	if (!load || !host || json_object_update(host, load) < 0 ||
 	    (json_is_object(own) &&
 	     json_object_update_missing(host, (json_t *)own) < 0)) {
 		json_decref(host);
@@ -281,14 +295,13 @@ static json_t *peers_of(const struct runner *r, const struct cell *cell)
 	json_t *peers = json_array();
 
 	for (size_t i = 0; i < w->repetitions; i++) {
-		struct cell peer;
+		_cleanup_(cell_free) struct cell peer = { 0 };
 
 		if (i == cell->repetition ||
 		    workload_cell(w, i * w->n_points + cell->point, r->mounted,
 				  &peer) < 0)
 			continue;
 		json_array_append_new(peers, cell_record(r, &peer));
-		cell_free(&peer);
 	}
 	return peers;
 }
@@ -342,20 +355,25 @@ int run_write_record(struct run *run, const char *failure, struct err *err)
 	return path && record ? json_replace(record, path, err) : -ENOMEM;
 }
 
-json_t *cell_record(const struct runner *r, const struct cell *cell)
+json_t *cell_any_record(const struct runner *r, const struct cell *cell)
 {
 	_cleanup_free_ char *path = runner_path(r, "records", cell->id, "json");
-	const char *status = "", *hash = "";
-	json_t *record = NULL;
+	json_auto_t *record = NULL;
 	char wanted[17];
 
 	snprintf(wanted, sizeof(wanted), "%016" PRIx64, cell->hash);
-	if (!path || json_read(path, &record, NULL) < 0)
+	if (!path || json_read(path, &record, NULL) < 0 ||
+	    strcmp(json_get_text(json_object_get(record, "cell"), "hash"),
+		   wanted))
 		return NULL;
-	if (json_unpack(record, "{s:s, s:{s:s}}", "status", &status, "cell",
-			"hash", &hash) == 0 &&
-	    !strcmp(status, "ok") && !strcmp(hash, wanted))
-		return record;
-	json_decref(record);
-	return NULL;
+	return json_incref(record);
+}
+
+json_t *cell_record(const struct runner *r, const struct cell *cell)
+{
+	json_auto_t *record = cell_any_record(r, cell);
+
+	return strcmp(json_get_text(record, "status"), "ok")
+		       ? NULL
+		       : json_incref(record);
 }

@@ -100,10 +100,10 @@ int run_start_mount(struct run *run, size_t i, struct err *err)
 /* NULL: it cannot be read. */
 static json_t *read_stats(const struct run_mount *m)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = util_join(m->mnt, ".gpemu/stats");
 	json_t *stats = NULL;
 
-	if (asprintf(&path, "%s/.gpemu/stats", m->mnt) >= 0)
+	if (path)
 		json_read(path, &stats, NULL);
 	return stats;
 }

@@ -45,14 +45,14 @@ int plot_open(const struct runner *r, const char *name, FILE **ret_data,
 /* `env -C` and not chdir: the paths of this process may be relative. */
 int plot_gnuplot(const char *name, struct runner *r, struct err *err)
 {
-	_cleanup_free_ char *folder = NULL, *script = NULL;
+	_cleanup_free_ char *folder = util_join(r->out, "plots");
+	_cleanup_free_ char *script = util_text("%s.gp", name);
 	_cleanup_free_ char *log = runner_path(r, "logs", name, "gnuplot");
 	_cleanup_close_ int fd = -1;
 	struct child child;
 	int status = 0, code;
 
-	if (!log || asprintf(&folder, "%s/plots", r->out) < 0 ||
-	    asprintf(&script, "%s.gp", name) < 0)
+	if (!log || !folder || !script)
 		return -ENOMEM;
 	char *argv[] = { (char *)"/usr/bin/env", (char *)"-C", folder,
 			 (char *)"gnuplot",	 script,       NULL };

@@ -6,6 +6,7 @@
 
 #include "common/replace.h"
 #include "common/text/template.h"
+#include "common/text/wrap.h"
 #include "common/util.h"
 
 static const struct template templates[] = {
@@ -30,6 +31,30 @@ int page_write(const char *folder, const char *file, const char *name,
 		return code;
 	page_fill(name, doc, f);
 	return replace_close(&r, f, 0, err);
+}
+
+int page_print(const char *folder, const char *file, bool quiet,
+	       page_print_fn print, const void *ctx, struct err *err)
+{
+	struct replace r;
+	struct wrap w;
+	FILE *f;
+	int code = file ? replace_open(&r, folder, file, &f, err) : 0;
+
+	if (code < 0)
+		return code;
+	if (file) {
+		print(ctx, 0, f);
+		code = replace_close(&r, f, 0, err);
+	}
+	if (code < 0 || quiet)
+		return code;
+	code = wrap_begin(&w, stdout);
+	if (code < 0)
+		return code;
+	print(ctx, w.width, w.f);
+	wrap_end(&w);
+	return 0;
 }
 
 /* --- SVG -------------------------------------------------------------- */

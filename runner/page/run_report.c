@@ -204,12 +204,12 @@ static json_t *setup_json(const struct workload *w)
 	json_t *terms = json_array();
 
 	add_node(terms, "dataset", w->dataset);
-	add_node(terms, "base: fs", w->base[RUN_FS]);
-	add_node(terms, "base: train", w->base[RUN_TRAIN]);
-	add_node(terms, "base: exec", w->base[RUN_EXEC]);
-	add_node(terms, "base: gpud", w->base[RUN_GPUD]);
-	add_node(terms, "base: prepd", w->base[RUN_PREPD]);
-	add_node(terms, "base: s3", w->base[RUN_S3]);
+	for (enum run_program p = RUN_FS; p < RUN_PROGRAMS; p++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "base: %s", run_program_word(p));
+		add_node(terms, name, w->base[p]);
+	}
 	add_node(terms, "mounts", conf_node_get(w->root, "mounts"));
 	add_node(terms, "jobs", conf_node_get(w->root, "jobs"));
 	for (size_t a = 0; a < w->n_axes; a++)

@@ -14,16 +14,12 @@ static const double ALPHA = .05;
 
 static int load(const char *path, json_t **ret, struct err *err)
 {
-	_cleanup_free_ char *file = NULL;
 	struct stat st;
-	int code;
+	_cleanup_free_ char *file = stat(path, &st) == 0 && S_ISDIR(st.st_mode)
+					    ? util_join(path, "summary.json")
+					    : strdup(path);
+	int code = file ? json_read(file, ret, err) : -ENOMEM;
 
-	if (asprintf(&file, "%s%s", path,
-		     stat(path, &st) == 0 && S_ISDIR(st.st_mode)
-			     ? "/summary.json"
-			     : "") < 0)
-		return -ENOMEM;
-	code = json_read(file, ret, err);
 	if (code < 0)
 		return code;
 	if (!json_is_array(json_object_get(*ret, "cells")) &&
@@ -242,8 +238,7 @@ static void correct(json_t *changes, size_t first)
 
 /* --- what else differs ------------------------------------------------ */
 
-/* Every member that differs, as {what: "base.train.batch", a, b}. */
-static void differ(json_t *to, const char *what, json_t *a, json_t *b)
+void compare_members(json_t *to, const char *what, json_t *a, json_t *b)
 {
 	json_auto_t *all = NULL;
 	const char *key;
@@ -261,22 +256,21 @@ static void differ(json_t *to, const char *what, json_t *a, json_t *b)
 	all = json_copy(a);
 	json_object_update_missing(all, b);
 	json_object_foreach (all, key, v) {
-		_cleanup_free_ char *name = NULL;
+		_cleanup_free_ char *name =
+			util_text("%s%s%s", what, what[0] ? "." : "", key);
 
-		if (asprintf(&name, "%s%s%s", what, what[0] ? "." : "", key) >=
-		    0)
-			differ(to, name, json_object_get(a, key),
-			       json_object_get(b, key));
+		if (name)
+			compare_members(to, name, json_object_get(a, key),
+					json_object_get(b, key));
 	}
 }
 
-/* {NAME: hash} of profiles: the paths of their files do not matter. */
-static json_t *hashes(const json_t *profiles)
+json_t *compare_hashes(const json_t *files)
 {
 	json_t *j = json_object(), *one;
 	const char *name;
 
-	json_object_foreach ((json_t *)profiles, name, one)
+	json_object_foreach ((json_t *)files, name, one)
 		json_object_set(j, name, json_object_get(one, "hash"));
 	return j;
 }
@@ -307,8 +301,9 @@ static json_t *about(const json_t *summary)
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		json_object_set(j, keys[i], json_object_get(summary, keys[i]));
 	json_object_update(j, json_object_get(summary, "setup"));
-	json_object_set_new(j, "profiles",
-			    hashes(json_object_get(summary, "profiles")));
+	json_object_set_new(
+		j, "profiles",
+		compare_hashes(json_object_get(summary, "profiles")));
 	json_object_set(j, "files", json_object_get(summary, "files"));
 	json_object_set_new(j, "runs",
 			    values_of(json_object_get(summary, "runs")));
@@ -335,7 +330,7 @@ static json_t *compare(const char *a, const char *b, const json_t *x,
 	}
 	for (i = 0; i < json_array_size(changes); i++)
 		correct(changes, i);
-	differ(differs, "", about_a, about_b);
+	compare_members(differs, "", about_a, about_b);
 	return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "a",
 			 json_bytes(a), "b", json_bytes(b), "workload",
 			 json_get_text(x, "workload"), "differs", differs,

@@ -35,6 +35,12 @@ int compare_folders(const char *a, const char *b, const char *metric,
 		    json_t **ret, struct err *err);
 
 /* run_compare_text.c: as tables, in lines of so many bytes (0: any). */
-void compare_print(const json_t *comparison, size_t width, FILE *f);
+void compare_print(const void *comparison, size_t width, FILE *f);
+
+/* Append to `to` each member that differs, as {what: "base.train.batch", a, b};
+ * `what`: the key of both, or "". */
+void compare_members(json_t *to, const char *what, json_t *a, json_t *b);
+/* {NAME: hash} of {NAME: {file, hash, ...}}: the paths do not matter. */
+json_t *compare_hashes(const json_t *files);
 
 #endif

@@ -186,8 +186,9 @@ static void print_one(const json_t *comparison, size_t width, FILE *f)
 	print_ends(comparison, f);
 }
 
-void compare_print(const json_t *comparison, size_t width, FILE *f)
+void compare_print(const void *ctx, size_t width, FILE *f)
 {
+	const json_t *comparison = ctx;
 	const json_t *list = json_object_get(comparison, "workloads");
 	json_t *one;
 	size_t i;

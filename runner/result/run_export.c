@@ -12,7 +12,6 @@
 #include "runner/result/run_study.h"
 #include "runner/result/run_verdict.h"
 
-/* Fields of a table with commas (RFC 4180). */
 /* All runs, and all verdicts, as tidy tables (RFC 4180). */
 
 /* In quotes where needed. */
@@ -67,30 +66,59 @@ static void csv_cell(FILE *f, const struct workload *w, const struct cell *cell)
 		(unsigned long long)cell->seed);
 }
 
-/* A member of the record's `group`. */
-static void member(FILE *f, const json_t *record, const char *group,
-		   const char *key)
-{
-	const json_t *j = group ? json_object_get(record, group) : record;
+/* A member of a record. */
+struct column {
+	const char *group, *key, *column;
+};
 
-	fputc(',', f);
-	csv_value(f, json_object_get(j, key));
+/* The names of the columns that all lines of a table begin with. */
+static void csv_head(FILE *f, const struct workload *w,
+		     const struct column *columns, size_t n)
+{
+	fputs("workload,cell", f);
+	for (size_t a = 0; a < w->n_axes; a++) {
+		fputc(',', f);
+		csv_text(f, w->axes[a].name);
+	}
+	fputs(",repetition,seed", f);
+	for (size_t i = 0; i < n; i++)
+		fprintf(f, ",%s", columns[i].column);
 }
+
+/* What is in them. */
+static void csv_begin(FILE *f, const struct workload *w,
+		      const struct cell *cell, const json_t *record,
+		      const struct column *columns, size_t n)
+{
+	csv_cell(f, w, cell);
+	for (size_t i = 0; i < n; i++) {
+		const char *group = columns[i].group;
+		const json_t *j = group ? json_object_get(record, group)
+					: record;
+
+		fputc(',', f);
+		csv_value(f, json_object_get(j, columns[i].key));
+	}
+}
+
+static const struct column result_columns[] = {
+	{ NULL, "status", "status" },
+	{ "cell", "started", "started" },
+	{ "cell", "wall_seconds", "cell_wall_seconds" },
+	{ "cell", "attempts", "attempts" },
+	{ "cell", "disturbed", "disturbed" },
+	{ "cell", "gpemu", "gpemu" },
+	{ "host", "name", "host" },
+	{ "host", "kernel", "kernel" },
+	{ "host", "load_before", "load_before" },
+	{ "host", "other_cpu_share", "other_cpu_share" },
+};
 
 static void line(const struct result *res, const struct cell *cell,
 		 const json_t *record, FILE *f)
 {
-	csv_cell(f, res->r->w, cell);
-	member(f, record, NULL, "status");
-	member(f, record, "cell", "started");
-	member(f, record, "cell", "wall_seconds");
-	member(f, record, "cell", "attempts");
-	member(f, record, "cell", "disturbed");
-	member(f, record, "cell", "gpemu");
-	member(f, record, "host", "name");
-	member(f, record, "host", "kernel");
-	member(f, record, "host", "load_before");
-	member(f, record, "host", "other_cpu_share");
+	csv_begin(f, res->r->w, cell, record, result_columns,
+		  ARRAY_SIZE(result_columns));
 	for (size_t i = 0; i < res->n_metrics; i++) {
 		double v = *result_value(res, cell->point, cell->repetition, i);
 
@@ -105,15 +133,7 @@ void result_csv(const struct result *res, FILE *f)
 {
 	const struct workload *w = res->r->w;
 
-	fputs("workload,cell", f);
-	for (size_t a = 0; a < w->n_axes; a++) {
-		fputc(',', f);
-		csv_text(f, w->axes[a].name);
-	}
-	fputs(",repetition,seed,status,started,cell_wall_seconds,attempts,"
-	      "disturbed,gpemu,host,kernel,load_before,other_cpu_"
-	      "share",
-	      f);
+	csv_head(f, w, result_columns, ARRAY_SIZE(result_columns));
 	for (size_t i = 0; i < res->n_metrics; i++) {
 		fputc(',', f);
 		csv_text(f, res->metrics[i]->name);
@@ -122,7 +142,7 @@ void result_csv(const struct result *res, FILE *f)
 	for (size_t i = 0; i < workload_n_cells(w); i++) {
 		json_auto_t *record = NULL;
 		_cleanup_free_ char *path = NULL;
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
 		if (workload_cell(w, i, res->r->mounted, &cell) < 0)
 			return;
@@ -130,7 +150,6 @@ void result_csv(const struct result *res, FILE *f)
 		if (path)
 			json_read(path, &record, NULL);
 		line(res, &cell, record, f);
-		cell_free(&cell);
 	}
 }
 
@@ -170,10 +189,7 @@ void verdicts_csv(const struct verdicts *v, const char *workload, FILE *f)
 	}
 }
 
-/* Members of each record. */
-static const struct {
-	const char *group, *key, *column;
-} run_columns[] = {
+static const struct column run_columns[] = {
 	{ "cell", "started", "started_utc" },
 	{ "cell", "wall_seconds", "cell_wall_s" },
 	{ "cell", "time_scale", "time_scale_wall_s_per_s" },
@@ -248,14 +264,9 @@ static json_t *settings_of(const json_t *record)
 					parts[i].prefix,
 					json_object_get(one, parts[i].member));
 	}
-	if (r == 0)
-		r = add_keys(to, "", true, "gpud",
-			     json_object_get(cell, "gpud"));
-	if (r == 0)
-		r = add_keys(to, "", true, "prepd",
-			     json_object_get(cell, "prepd"));
-	if (r == 0)
-		r = add_keys(to, "", true, "s3", json_object_get(cell, "s3"));
+	for (enum run_program p = RUN_GPUD; r == 0 && p <= RUN_S3; p++)
+		r = add_keys(to, "", true, run_program_word(p),
+			     json_object_get(cell, run_program_word(p)));
 	if (r == 0)
 		return to;
 	json_decref(to);
@@ -370,14 +381,7 @@ static void head(const struct export *x, bool epochs)
 	const char *column;
 	json_t *ignored;
 
-	fputs("workload,cell", x->f);
-	for (size_t a = 0; a < w->n_axes; a++) {
-		fputc(',', x->f);
-		csv_text(x->f, w->axes[a].name);
-	}
-	fputs(",repetition,seed", x->f);
-	for (size_t i = 0; i < ARRAY_SIZE(run_columns); i++)
-		fprintf(x->f, ",%s", run_columns[i].column);
+	csv_head(x->f, w, run_columns, ARRAY_SIZE(run_columns));
 	json_object_foreach (x->settings, column, ignored) {
 		fputc(',', x->f);
 		csv_text(x->f, column);
@@ -408,14 +412,7 @@ static char *start_of(const struct export *x, const struct cell *cell,
 
 	if (!f)
 		return NULL;
-	csv_cell(f, w, cell);
-	for (size_t i = 0; i < ARRAY_SIZE(run_columns); i++) {
-		fputc(',', f);
-		csv_value(f,
-			  json_object_get(json_object_get(record,
-							  run_columns[i].group),
-					  run_columns[i].key));
-	}
+	csv_begin(f, w, cell, record, run_columns, ARRAY_SIZE(run_columns));
 	json_object_foreach (x->settings, column, ignored) {
 		fputc(',', f);
 		csv_value(f, json_object_get(settings, column));
@@ -473,7 +470,7 @@ static int run_lines(struct export *x, size_t index, bool epochs)
 	const struct runner *r = x->res.r;
 	_cleanup_free_ char *start = NULL;
 	json_auto_t *record = NULL, *settings = NULL;
-	struct cell cell;
+	_cleanup_(cell_free) struct cell cell = { 0 };
 	int code = workload_cell(r->w, index, r->mounted, &cell);
 
 	if (code < 0)
@@ -487,7 +484,6 @@ static int run_lines(struct export *x, size_t index, bool epochs)
 		code = epoch_lines(x, record, start);
 	else if (record)
 		metric_lines(x, &cell, start);
-	cell_free(&cell);
 	return code;
 }
 

@@ -44,18 +44,6 @@ void judge_fini(struct judge *j)
 	free(j->scratch);
 }
 
-char *judge_text(const char *fmt, ...)
-{
-	char *text;
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	return n < 0 ? NULL : text;
-}
-
 /* --- which points ----------------------------------------------------- */
 
 static bool same_combination(const struct judge *j, size_t a, size_t b)
@@ -232,7 +220,7 @@ static char *interval_text(const struct decision *d)
 		return strdup("");
 	result_number(low, sizeof(low), d->interval.low);
 	result_number(high, sizeof(high), d->interval.high);
-	return judge_text("%s%s to %s", d->of, low, high);
+	return util_text("%s%s to %s", d->of, low, high);
 }
 
 /* Did all other repetitions fail? The one that is left says less than two would
@@ -251,13 +239,13 @@ static char *note(const struct judge *j, const struct decision *d,
 	if (d && j->disturbed)
 		return strdup("other programs disturbed a run");
 	if (is_lone(j, d))
-		return judge_text("one of %zu repetitions has all values",
-				  (size_t)j->w->repetitions);
+		return util_text("one of %zu repetitions has all values",
+				 (size_t)j->w->repetitions);
 	if (state == VERDICT_UNDECIDED && d && d->needed == SIZE_MAX)
 		return strdup("at its limit: no number of repetitions decides");
 	if (state == VERDICT_UNDECIDED && d)
-		return judge_text("about %zu repetitions would decide",
-				  d->needed);
+		return util_text("about %zu repetitions would decide",
+				 d->needed);
 	if (state == VERDICT_NOT_REPRODUCED)
 		return strdup(j->reason);
 	if (state == VERDICT_PASS && j->vain)

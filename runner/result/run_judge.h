@@ -88,7 +88,4 @@ int judge_settle(struct judge *j, size_t before, const char *check);
 struct published;
 int judge_published(struct judge *j, const struct published *p);
 
-/* A text as printf makes it; NULL: no memory. */
-char *judge_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
 #endif

@@ -9,7 +9,9 @@
 #include "common/util.h"
 #include "common/version.h"
 #include "runner/cell/run_cell.h"
+#include "runner/cell/run_disturb.h"
 #include "runner/run/run_host.h"
+#include "runner/result/run_compare.h"
 #include "runner/result/run_origins.h"
 
 /* --- metrics ---------------------------------------------------------- */
@@ -105,8 +107,7 @@ static int choose_metrics(struct result *res)
 static int add_record(struct result *res, size_t point, size_t repetition,
 		      const json_t *record)
 {
-	bool disturbed = json_is_true(
-		json_object_get(json_object_get(record, "cell"), "disturbed"));
+	bool disturbed = disturb_is(record);
 
 	for (size_t i = 0; i < res->n_metrics; i++) {
 		const struct metric *m = res->metrics[i];
@@ -162,14 +163,13 @@ static int add_point(struct result *res, size_t point)
 
 	for (size_t i = 0; code == 0 && i < w->repetitions; i++) {
 		json_auto_t *record = NULL;
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
 		code = workload_cell(w, i * w->n_points + point,
 				     res->r->mounted, &cell);
 		if (code < 0)
 			return code;
 		record = cell_record(res->r, &cell);
-		cell_free(&cell);
 		if (!record) {
 			res->n_failed[point]++;
 			continue;
@@ -344,18 +344,6 @@ static double wall_seconds(const struct result *res)
 	return sum;
 }
 
-/* {NAME: hash} of the files that the cells ran and read. */
-static json_t *files_json(const struct workload *w)
-{
-	json_t *j = json_object(), *one;
-	const char *name;
-
-	json_object_foreach (w->files, name, one)
-		if (!json_is_null(one))
-			json_object_set(j, name, json_object_get(one, "hash"));
-	return j;
-}
-
 /* The configuration in the file, for comparisons. */
 static json_t *setup_json(const struct workload *w)
 {
@@ -389,6 +377,6 @@ json_t *result_json(const struct result *res)
 			 "repetitions", (json_int_t)w->repetitions,
 			 "wall_seconds", wall_seconds(res), "cells", cells,
 			 "profiles", w->profiles, "runs", res->origins, "files",
-			 files_json(w), "setup", setup_json(w), "host",
-			 host_about(), "figure", w->figure);
+			 compare_hashes(w->files), "setup", setup_json(w),
+			 "host", host_about(), "figure", w->figure);
 }

@@ -8,19 +8,19 @@
 #include "common/json.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "runner/result/run_compare.h"
 
 /* --- write ------------------------------------------------------------ */
 
 static int hashes_json(const struct runner *r, json_t *to)
 {
 	for (size_t i = 0; i < workload_n_cells(r->w); i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 		char hash[17];
 
 		if (workload_cell(r->w, i, r->mounted, &cell) < 0)
 			return -ENOMEM;
 		snprintf(hash, sizeof(hash), "%016" PRIx64, cell.hash);
-		cell_free(&cell);
 		if (json_array_append_new(to, json_string(hash)) < 0)
 			return -ENOMEM;
 	}
@@ -30,14 +30,10 @@ static int hashes_json(const struct runner *r, json_t *to)
 int study_write(const struct runner *r, struct err *err)
 {
 	const struct workload *w = r->w;
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = util_join(r->out, "study.json");
 	json_auto_t *cells = json_array(), *j = NULL;
 
-	if (asprintf(&path, "%s/study.json", r->out) < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
-	if (!cells || hashes_json(r, cells) < 0)
+	if (!path || !cells || hashes_json(r, cells) < 0)
 		return -ENOMEM;
 	j = json_pack("{s:s, s:o, s:o, s:I, s:I, s:f, s:b, s:O, s:O, s:O, s:O, "
 		      "s:O}",
@@ -107,13 +103,13 @@ static int take_members(struct study *s, struct err *err)
 
 int study_open(struct study *s, const char *folder, struct err *err)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = util_join(folder, "study.json");
 	int code;
 
 	*s = (struct study){ .r = { .lock_fd = -1, .stop.fd = -1 } };
 	s->r.w = &s->w;
 	s->r.out = strdup(folder);
-	if (!s->r.out || asprintf(&path, "%s/study.json", folder) < 0)
+	if (!s->r.out || !path)
 		return -ENOMEM;
 	code = json_read(path, &s->j, err);
 	if (code == 0)
@@ -133,99 +129,39 @@ void study_close(struct study *s)
 
 /* --- compare ---------------------------------------------------------- */
 
-/* The key at which two trees differ first, as "base.fs.storage". */
-static bool find_difference(const json_t *a, const json_t *b, char *path,
-			    size_t n)
+/* What decides whether both have the same cells; NULL: no memory. */
+static json_t *about(const struct study *s)
 {
-	size_t used = strlen(path);
-	const char *key;
-	json_t *one;
+	static const char *const keys[] = { "workload",	   "gpemu",
+					    "repetitions", "seed",
+					    "time_scale",  "mounted" };
+	json_t *j = json_object();
 
-	if (json_equal(a, b))
-		return false;
-	if (!json_is_object(a) || !json_is_object(b))
-		return true;
-	json_object_foreach ((json_t *)b, key, one)
-		if (!json_object_get(a, key)) {
-			snprintf(path + used, n - used, ".%s", key);
-			return true;
-		}
-	json_object_foreach ((json_t *)a, key, one) {
-		snprintf(path + used, n - used, ".%s", key);
-		if (find_difference(one, json_object_get(b, key), path, n))
-			return true;
-	}
-	path[used] = 0;
-	return true;
-}
-
-/* "": there is no such file. */
-static const char *hash_of(const json_t *files, const char *name)
-{
-	const char *hash = json_string_value(
-		json_object_get(json_object_get(files, name), "hash"));
-
-	return hash ? hash : "";
-}
-
-/* The name whose hash differs, or that one of them lacks; NULL: none. */
-static const char *other_hash(const json_t *a, const json_t *b)
-{
-	const char *name;
-	json_t *one;
-
-	json_object_foreach ((json_t *)a, name, one)
-		if (strcmp(hash_of(a, name), hash_of(b, name)) != 0)
-			return name;
-	return NULL;
-}
-
-static int same_hashes(const struct study *a, const struct study *b,
-		       const char *what, const char *kind, struct err *err)
-{
-	const json_t *x = json_object_get(a->j, what);
-	const json_t *y = json_object_get(b->j, what);
-	const char *name = other_hash(x, y);
-
-	if (!name)
-		name = other_hash(y, x);
-	return name ? err_set(err, -EINVAL,
-			      "%s and %s: the %s %s differs, or one has none",
-			      a->r.out, b->r.out, kind, name)
-		    : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		json_object_set(j, keys[i], json_object_get(s->j, keys[i]));
+	json_object_set_new(j, "profile",
+			    compare_hashes(json_object_get(s->j, "profiles")));
+	json_object_set_new(j, "file",
+			    compare_hashes(json_object_get(s->j, "files")));
+	json_object_set(j, "cells", json_object_get(s->j, "cells"));
+	return j;
 }
 
 int study_same(const struct study *a, const struct study *b, struct err *err)
 {
-	static const char *const numbers[] = { "gpemu", "repetitions", "seed",
-					       "time_scale", "mounted" };
-	char path[200] = "";
-	int code;
+	json_auto_t *x = about(a), *y = about(b), *differs = json_array();
+	const json_t *first;
+	_cleanup_free_ char *s = NULL, *t = NULL;
 
-	if (find_difference(json_object_get(a->j, "workload"),
-			    json_object_get(b->j, "workload"), path,
-			    sizeof(path)))
-		return err_set(err, -EINVAL,
-			       "%s and %s: their workloads differ in '%s'",
-			       a->r.out, b->r.out, path[0] ? path + 1 : "");
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-		json_t *x = json_object_get(a->j, numbers[i]);
-		json_t *y = json_object_get(b->j, numbers[i]);
-		_cleanup_free_ char *s = json_dumps(x, JSON_ENCODE_ANY);
-		_cleanup_free_ char *t = json_dumps(y, JSON_ENCODE_ANY);
-
-		if (!json_equal(x, y))
-			return err_set(err, -EINVAL,
-				       "%s and %s: %s is %s and %s", a->r.out,
-				       b->r.out, numbers[i], s ? s : "-",
-				       t ? t : "-");
-	}
-	code = same_hashes(a, b, "profiles", "profile", err);
-	if (code == 0)
-		code = same_hashes(a, b, "files", "file", err);
-	if (code == 0 && !json_equal(json_object_get(a->j, "cells"),
-				     json_object_get(b->j, "cells")))
-		code = err_set(err, -EINVAL, "%s and %s: their cells differ",
-			       a->r.out, b->r.out);
-	return code;
+	if (!x || !y || !differs)
+		return -ENOMEM;
+	compare_members(differs, "", x, y);
+	first = json_array_get(differs, 0);
+	if (!first)
+		return 0;
+	s = json_dumps(json_object_get(first, "a"), JSON_ENCODE_ANY);
+	t = json_dumps(json_object_get(first, "b"), JSON_ENCODE_ANY);
+	return err_set(err, -EINVAL, "%s and %s: %s is %.200s and %.200s",
+		       a->r.out, b->r.out, json_get_text(first, "what"),
+		       s ? s : "-", t ? t : "-");
 }

@@ -52,14 +52,14 @@ static uint64_t *keys_of_points(const struct result *res, uint64_t **ret_sorted)
 {
 	const struct workload *w = res->r->w;
 	_cleanup_free_ uint64_t *keys = calloc(w->n_points, sizeof(*keys));
-	struct cell cell;
 
 	*ret_sorted = calloc(w->n_points, sizeof(*keys));
 	for (size_t i = 0; keys && *ret_sorted && i < w->n_points; i++) {
+		_cleanup_(cell_free) struct cell cell = { 0 };
+
 		if (res->r->mounted || workload_cell(w, i, false, &cell) < 0)
 			return NULL;
 		keys[i] = (*ret_sorted)[i] = cell.hash;
-		cell_free(&cell);
 	}
 	if (!keys || !*ret_sorted)
 		return NULL;

@@ -138,7 +138,7 @@ static int judge_point(struct judge *j, const struct expect *e,
 	case 0: break;
 	case -ENOENT:
 		return judge_add_missing(
-			j, check, judge_text("no value of %s", s.missing));
+			j, check, util_text("no value of %s", s.missing));
 	case -EDOM:
 		return judge_add_missing(j, check,
 					 strdup("the result is not a number"));
@@ -318,8 +318,8 @@ static int judge_walk(struct judge *j, struct walk *w, const char *check)
 		return code;
 	if (code < 0)
 		return judge_add_missing(j, check,
-					 judge_text("no value of %s at %s",
-						    w->m->name, w->label));
+					 util_text("no value of %s at %s",
+						   w->m->name, w->label));
 	numbers = steps_text(w);
 	return judge_add(j, check, &d,
 			 (struct found){ .numbers = numbers,
@@ -336,8 +336,8 @@ static int judge_order(struct judge *j, const struct expect *e)
 			  .axis = (size_t)workload_axis(j->w, e->along) };
 	_cleanup_free_ char *check =
 		e->name ? strdup(e->name)
-			: judge_text("%s %s along %s", metric,
-				     e->rising ? "rises" : "falls", e->along);
+			: util_text("%s %s along %s", metric,
+				    e->rising ? "rises" : "falls", e->along);
 	size_t before = j->v->n;
 	int code;
 

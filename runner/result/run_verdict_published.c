@@ -52,7 +52,7 @@ static int judge_near(struct judge *j, const struct published *p,
 		n.tolerance *= fabs(n.wanted);
 	if (decide_near(j, &n, &d) < 0)
 		return judge_add_missing(j, check,
-					 judge_text("no value of %s", m->name));
+					 util_text("no value of %s", m->name));
 	null = n;
 	judge_null(j, decide_near, &null);
 	digits = verdict_digits(&n.mean);
@@ -61,11 +61,11 @@ static int judge_near(struct judge *j, const struct published *p,
 	result_digits(slack, sizeof(slack), n.tolerance, digits);
 	return judge_add(
 		j, check, &d,
-		(struct found){
-			.numbers = judge_text("%s, published %s +- %s", ours,
-					      theirs, slack),
-			.ours = strdup(ours),
-			.wanted = judge_text("%s +- %s", theirs, slack) });
+		(struct found){ .numbers = util_text("%s, published %s +- %s",
+						     ours, theirs, slack),
+				.ours = strdup(ours),
+				.wanted =
+					util_text("%s +- %s", theirs, slack) });
 }
 
 /* --- their order ------------------------------------------------------ */
@@ -139,19 +139,19 @@ static int judge_rank(struct judge *j, struct ranks *r, const char *check)
 		return judge_add_missing(j, check, strdup("too few values"));
 	default:
 		return judge_add_missing(j, check,
-					 judge_text("no value of %s at %s",
-						    r->m->name, r->missing));
+					 util_text("no value of %s at %s",
+						   r->m->name, r->missing));
 	}
 	result_digits(text, sizeof(text), r->mean.side[0],
 		      verdict_digits(&r->mean));
 	return judge_add(
 		j, check, &d,
-		(struct found){ .numbers = judge_text(
+		(struct found){ .numbers = util_text(
 					"Spearman's rho %s >= %.3g, of %zu "
 					"values",
 					text, r->p->rank, r->n),
-				.ours = judge_text("rho %s", text),
-				.wanted = judge_text(">= %.3g", r->p->rank) });
+				.ours = util_text("rho %s", text),
+				.wanted = util_text(">= %.3g", r->p->rank) });
 }
 
 /* --- both ------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static int judge_rank(struct judge *j, struct ranks *r, const char *check)
 static int judge_values(struct judge *j, const struct published *p,
 			const struct metric *m)
 {
-	_cleanup_free_ char *check = judge_text(
+	_cleanup_free_ char *check = util_text(
 		"%s as published (%s)", m->label ? m->label : m->name, p->name);
 	size_t before = j->v->n;
 	int code = check ? 0 : -ENOMEM;
@@ -175,9 +175,9 @@ static int judge_values(struct judge *j, const struct published *p,
 static int judge_ranks(struct judge *j, const struct published *p,
 		       const struct metric *m)
 {
-	_cleanup_free_ char *check = judge_text("order of %s as published (%s)",
-						m->label ? m->label : m->name,
-						p->name);
+	_cleanup_free_ char *check = util_text("order of %s as published (%s)",
+					       m->label ? m->label : m->name,
+					       p->name);
 	struct ranks r = { .p = p,
 			   .m = m,
 			   .axis = (size_t)workload_axis(j->w, p->along) };

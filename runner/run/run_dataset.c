@@ -62,17 +62,16 @@ static int default_dir(char **ret, struct err *err)
 {
 	const char *cache = getenv("XDG_CACHE_HOME");
 	const char *home = getenv("HOME");
-	int n;
 
 	if (cache && cache[0] == '/')
-		n = asprintf(ret, "%s/gpemu", cache);
+		*ret = util_join(cache, "gpemu");
 	else if (home && home[0] == '/')
-		n = asprintf(ret, "%s/.cache/gpemu", home);
+		*ret = util_join(home, ".cache/gpemu");
 	else
 		return err_set(err, -ENOENT,
 			       "HOME is not set: name a folder for datasets "
 			       "with --data-dir");
-	return n < 0 ? -ENOMEM : 0;
+	return *ret ? 0 : -ENOMEM;
 }
 
 /* "synth:NAME,files=3", a source for gpemu-fs; keys in the order of the file.
@@ -163,7 +162,7 @@ int dataset_each(struct runner *r,
 	int code = seen ? 0 : -ENOMEM;
 
 	for (size_t i = 0; code == 0 && i < r->w->n_points; i++) {
-		struct cell cell;
+		_cleanup_(cell_free) struct cell cell = { 0 };
 
 		code = workload_configure(r->w, i, &cell);
 		if (code < 0)
@@ -180,7 +179,6 @@ int dataset_each(struct runner *r,
 				code = fn(r, recipe, ctx, err);
 			}
 		}
-		cell_free(&cell);
 	}
 	return code;
 }
@@ -243,11 +241,11 @@ static int make_in(struct runner *r, char *recipe, char *folder,
 static int make_locked(struct runner *r, const json_t *recipe, const char *path,
 		       struct err *err)
 {
-	_cleanup_free_ char *beside = NULL, *config = NULL;
+	_cleanup_free_ char *beside = util_text("%s.unfinished", path);
+	_cleanup_free_ char *config = util_text("%s.yaml", path);
 	int code;
 
-	if (asprintf(&beside, "%s.unfinished", path) < 0 ||
-	    asprintf(&config, "%s.yaml", path) < 0)
+	if (!beside || !config)
 		return -ENOMEM;
 	run_remove(beside); /* left by a killed gpemu-run */
 	/* where others may write, what they put there meanwhile is not ours */
@@ -290,7 +288,8 @@ static int make_one(struct runner *r, const json_t *recipe, void *ctx,
 	(void)ctx;
 	if (code < 0 || !dataset_is_folder(recipe) || is_folder(path))
 		return code;
-	if (asprintf(&lock, "%s.lock", path) < 0)
+	lock = util_text("%s.lock", path);
+	if (!lock)
 		return -ENOMEM;
 	fd = lock_open(lock);
 	/* of another user, who may be making it: wait, then use it */

@@ -16,11 +16,10 @@ int failure_init(struct failure *f, const char *folder, char *log,
 {
 	int fd;
 
-	*f = (struct failure){ .log = log };
-	if (!log || asprintf(&f->errors, "%s/errors", folder) < 0) {
-		f->errors = NULL;
+	*f = (struct failure){ .log = log,
+			       .errors = util_join(folder, "errors") };
+	if (!f->log || !f->errors)
 		return -ENOMEM;
-	}
 	fd = util_new_file(f->errors, 0);
 	if (fd < 0)
 		return err_set(err, fd, "%s: %s", f->errors, strerror(-fd));

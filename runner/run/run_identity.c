@@ -176,13 +176,14 @@ struct noting {
 	int code;
 };
 
-/* The entry of w->files for `name` at `path`. */
+/* The entry of w->files for `name` at `path`; NULL: no memory. */
 static void note(struct noting *n, const char *name, const char *path,
 		 json_t *(*read)(const char *path))
 {
 	json_t *known = json_object_get(n->w->files, name);
 
-	if (!known && json_object_set_new(n->w->files, name, read(path)) < 0)
+	if (!known &&
+	    (!path || json_object_set_new(n->w->files, name, read(path)) < 0))
 		n->code = -ENOMEM;
 	known = json_object_get(n->w->files, name);
 	if (known && !json_is_null(known) &&
@@ -203,30 +204,22 @@ static void note_file(struct noting *n, const char *name)
 		dir = n->w->share_dir;
 		rest = name + 7;
 	}
-	if (asprintf(&path, "%s%s", dir, rest) < 0)
-		n->code = -ENOMEM;
-	else
-		note(n, name, path, file_json);
+	path = util_text("%s%s", dir, rest);
+	note(n, name, path, file_json);
 }
 
 static void note_program(struct noting *n, const char *name)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = util_join(n->w->bin_dir, name);
 
-	if (asprintf(&path, "%s/%s", n->w->bin_dir, name) < 0)
-		n->code = -ENOMEM;
-	else
-		note(n, name, path, file_json);
+	note(n, name, path, file_json);
 }
 
 static void note_folder(struct noting *n, const char *dir)
 {
 	_cleanup_free_ char *path = util_beside(n->w->path, dir);
 
-	if (path)
-		note(n, dir, path, folder_json);
-	else
-		n->code = -ENOMEM;
+	note(n, dir, path, folder_json);
 }
 
 /* The file of a command without a slash, searched like execvp(3); "": none.
@@ -239,10 +232,8 @@ static char *find_command(const char *word)
 		_cleanup_free_ char *file = NULL;
 
 		colon = strchrnul(path, ':');
-		if (asprintf(&file, "%.*s/%s", (int)(colon - path), path,
-			     word) < 0)
-			return NULL;
-		if (access(file, X_OK) == 0)
+		file = util_text("%.*s/%s", (int)(colon - path), path, word);
+		if (!file || access(file, X_OK) == 0)
 			return TAKE_PTR(file);
 	}
 	return strdup("");
@@ -269,13 +260,12 @@ static void note_command(struct noting *n, const char *word)
 /* One word of a line. `{bin}` alone: any of gpemu's programs may run. */
 static void note_word(struct noting *n, const char *word, bool command)
 {
-	static const char *const all[] = { "gpemu-fs",	     "gpemu-train",
-					   "gpemu-data",     "gpemu-gpud",
-					   "gpemu-cachesim", "gpemu-prepd",
-					   "gpemu-s3" };
+	bool any = !strcmp(word, "{bin}");
 
-	for (size_t i = 0; !strcmp(word, "{bin}") && i < ARRAY_SIZE(all); i++)
-		note_program(n, all[i]);
+	for (enum run_program p = RUN_FS; any && p < RUN_EXEC; p++)
+		note_program(n, run_program_name(p));
+	if (any)
+		note_program(n, "gpemu-cachesim");
 	note_file(n, word);
 	if (command && !strchr(word, '/') && !json_object_get(n->to, word))
 		note_command(n, word);
@@ -379,14 +369,11 @@ json_t *identity_of(const struct workload *w, const struct cell *cell,
 		note_mount(&n, &cell->mounts[i], mounted);
 	for (; n.job < cell->n_jobs; n.job++)
 		note_job(&n, &cell->jobs[n.job]);
-	if (cell->gpud)
-		note_program(&n, run_program_name(RUN_GPUD));
-	if (cell->prepd)
-		note_program(&n, run_program_name(RUN_PREPD));
-	if (cell->s3) {
-		note_program(&n, run_program_name(RUN_S3));
+	for (size_t i = 0; i < RUN_SERVERS; i++)
+		if (cell->servers[i])
+			note_program(&n, run_program_name(RUN_GPUD + i));
+	if (cell->s3)
 		note_key(&n, cell->s3, "group_order");
-	}
 	if (n.code == 0)
 		return n.to;
 	json_decref(n.to);
@@ -403,16 +390,14 @@ int identity_init(struct workload *w, const char *bin_dir,
 	w->files = json_object();
 	w->commands = json_object();
 	for (size_t i = 0; w->files && r == 0 && i < w->n_points; i++) {
-		struct cell cell;
-		json_t *files;
+		_cleanup_(cell_free) struct cell cell = { 0 };
+		json_auto_t *files = NULL;
 
 		r = workload_configure(w, i, &cell);
-		if (r < 0)
-			break;
-		files = identity_of(w, &cell, true);
-		r = files ? 0 : -ENOMEM;
-		json_decref(files);
-		cell_free(&cell);
+		if (r == 0)
+			files = identity_of(w, &cell, true);
+		if (r == 0 && !files)
+			r = -ENOMEM;
 	}
 	return w->files ? r : -ENOMEM;
 }

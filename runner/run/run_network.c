@@ -63,12 +63,12 @@ static int move_to(int space, struct err *err)
 static int ip(const char *lines, const char *folder, struct stop *stop,
 	      struct err *err)
 {
-	_cleanup_free_ char *file = NULL;
+	_cleanup_free_ char *file = util_join(folder, "ip");
 	_cleanup_fclose_ FILE *f = NULL;
 	struct child child;
 	int status = 0, r;
 
-	if (asprintf(&file, "%s/ip", folder) < 0)
+	if (!file)
 		return err_set(err, -ENOMEM, "out of memory");
 	f = fopen(file, "we");
 	if (!f || fputs(lines, f) == EOF || fflush(f))
@@ -208,10 +208,9 @@ static int make_key(struct network *net, const char *folder, struct err *err)
 
 	if (!folder)
 		return 0;
-	if (asprintf(&net->key, "%s/peer-key", folder) < 0) {
-		net->key = NULL;
+	net->key = util_join(folder, "peer-key");
+	if (!net->key)
 		return err_set(err, -ENOMEM, "out of memory");
-	}
 	fd = open(net->key, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || getrandom(bytes, KEY, 0) != KEY ||
 	    write(fd, bytes, KEY) != KEY)

@@ -13,6 +13,7 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "runner/run/run_host.h"
 
 /* The resolution of times in /proc/stat. */
 #define TICK_S .02
@@ -170,20 +171,6 @@ static double read_disk_busy(void)
 	if (d)
 		closedir(d);
 	return ms / 1e3;
-}
-
-/* Source: /proc/vmstat counts in KiB what block devices read and wrote. */
-static double read_disk(void)
-{
-	_cleanup_fclose_ FILE *f = fopen("/proc/vmstat", "re");
-	double kib = 0;
-	uint64_t n;
-	char name[64];
-
-	while (f && fscanf(f, "%63s %" SCNu64, name, &n) == 2)
-		if (!strcmp(name, "pgpgin") || !strcmp(name, "pgpgout"))
-			kib += (double)n;
-	return kib / 1024;
 }
 
 /* --- our processes ---------------------------------------------------- */
@@ -353,7 +340,9 @@ static struct watch_sample now(struct watch *w, struct child *const *children,
 	add_usage(&s, RUSAGE_CHILDREN);
 	s.pressure_cpu_s = read_pressure("/proc/pressure/cpu");
 	s.pressure_io_s = read_pressure("/proc/pressure/io");
-	s.disk_mib = read_disk();
+	/* in KiB, what block devices read and wrote */
+	s.disk_mib =
+		(double)(host_vmstat("pgpgin") + host_vmstat("pgpgout")) / 1024;
 	s.disk_busy_s = read_disk_busy();
 	s.wall_ns = tick_wall();
 	read_cpus(&s);

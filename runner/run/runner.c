@@ -24,10 +24,10 @@
 static int make_scratch(struct runner *r, struct err *err)
 {
 	const char *tmp = getenv("TMPDIR");
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path =
+		util_join(tmp && *tmp ? tmp : "/tmp", "gpemu-run.XXXXXX");
 
-	if (asprintf(&path, "%s/gpemu-run.XXXXXX", tmp && *tmp ? tmp : "/tmp") <
-	    0)
+	if (!path)
 		return -ENOMEM;
 	if (!mkdtemp(path))
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
@@ -64,12 +64,11 @@ static int find_share_dir(struct runner *r)
 					      "../share/gpemu" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		_cleanup_free_ char *profiles = NULL;
+		_cleanup_free_ char *share = util_join(r->bin_dir, places[i]);
+		_cleanup_free_ char *profiles =
+			share ? util_join(share, "profiles") : NULL;
 
-		_cleanup_free_ char *share = NULL;
-
-		if (asprintf(&share, "%s/%s", r->bin_dir, places[i]) < 0 ||
-		    asprintf(&profiles, "%s/profiles", share) < 0)
+		if (!profiles)
 			return -ENOMEM;
 		if (i + 1 < ARRAY_SIZE(places) && access(profiles, F_OK) < 0)
 			continue;
@@ -81,12 +80,7 @@ static int find_share_dir(struct runner *r)
 
 char *runner_program(const struct runner *r, enum run_program program)
 {
-	char *path;
-
-	return asprintf(&path, "%s/%s", r->bin_dir, run_program_name(program)) <
-			       0
-		       ? NULL
-		       : path;
+	return util_join(r->bin_dir, run_program_name(program));
 }
 
 static bool is_used(const struct workload *w, enum run_program program)
@@ -118,8 +112,8 @@ int runner_init(struct runner *r, const struct workload *w, const char *bin_dir,
 	int code;
 
 	*r = (struct runner){ .w = w, .lock_fd = -1, .stop.fd = -1 };
-	if (out ? asprintf(&r->out, "%s", out) < 0
-		: asprintf(&r->out, "results/%s", w->name) < 0)
+	r->out = out ? strdup(out) : util_join("results", w->name);
+	if (!r->out)
 		return -ENOMEM;
 	code = find_bin_dir(r, bin_dir);
 	if (code == 0)
@@ -150,23 +144,12 @@ void runner_fini(struct runner *r)
 char *runner_path(const struct runner *r, const char *folder, const char *name,
 		  const char *suffix)
 {
-	char *path;
-
-	return asprintf(&path, "%s/%s/%s.%s", r->out, folder, name, suffix) < 0
-		       ? NULL
-		       : path;
-}
-
-static char *lock_path(const struct runner *r)
-{
-	char *path;
-
-	return asprintf(&path, "%s/lock", r->out) < 0 ? NULL : path;
+	return util_text("%s/%s/%s.%s", r->out, folder, name, suffix);
 }
 
 static int open_lock(struct runner *r, struct err *err)
 {
-	_cleanup_free_ char *path = lock_path(r);
+	_cleanup_free_ char *path = util_join(r->out, "lock");
 	int code;
 
 	if (!path)
@@ -200,7 +183,7 @@ void runner_unlock(const struct runner *r, uint64_t byte)
 
 int runner_lock(struct runner *r, uint64_t byte, struct err *err)
 {
-	_cleanup_free_ char *path = lock_path(r);
+	_cleanup_free_ char *path = util_join(r->out, "lock");
 	int code;
 
 	if (!path)
@@ -217,15 +200,12 @@ int runner_open(struct runner *r, struct err *err)
 {
 	static const char *const folders[] = { "records", "logs", "configs",
 					       "plots" };
-	const char *out = r->out;
 	int code = 0;
 
 	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(folders); i++) {
-		_cleanup_free_ char *path = NULL;
+		_cleanup_free_ char *path = util_join(r->out, folders[i]);
 
-		if (asprintf(&path, "%s/%s", out, folders[i]) < 0)
-			return -ENOMEM;
-		code = mkdir_all(path, 0777, err);
+		code = path ? mkdir_all(path, 0777, err) : -ENOMEM;
 	}
 	return code == 0 ? open_lock(r, err) : code;
 }
@@ -295,11 +275,11 @@ static int try_config(struct runner *r, enum run_program program,
 		      const json_t *j, const char *const *more,
 		      uint64_t timeout_ns, struct err *err)
 {
-	_cleanup_free_ char *config = NULL, *said = NULL;
+	_cleanup_free_ char *config = util_join(r->scratch, "check.yaml");
+	_cleanup_free_ char *said = util_join(r->scratch, "check.err");
 	int code, status = 0;
 
-	if (asprintf(&config, "%s/check.yaml", r->scratch) < 0 ||
-	    asprintf(&said, "%s/check.err", r->scratch) < 0)
+	if (!config || !said)
 		return -ENOMEM;
 	code = json_write(j, config, err);
 	if (code == 0)
@@ -322,11 +302,11 @@ int runner_check_config(struct runner *r, enum run_program program,
 int runner_simulate(struct runner *r, const json_t *train, uint64_t timeout_ns,
 		    json_t **ret, struct err *err)
 {
-	_cleanup_free_ char *record = NULL;
+	_cleanup_free_ char *record = util_join(r->scratch, "simulated.json");
 	json_error_t why;
 	int code;
 
-	if (asprintf(&record, "%s/simulated.json", r->scratch) < 0)
+	if (!record)
 		return -ENOMEM;
 	code = try_config(r, RUN_TRAIN, train,
 			  (const char *[]){ "--json", record, NULL },
@@ -341,9 +321,7 @@ int runner_check(void *runner, const struct setting *setting, struct err *err)
 {
 	json_auto_t *j = json_pack("{s:o}", setting->key,
 				   workload_value(setting->value));
-	json_auto_t *options = setting->program == RUN_PREPD && j
-				       ? cell_prepd_options(j)
-				       : json_incref(j);
+	json_auto_t *options = cell_options(setting->program, j);
 
 	return options ? runner_check_config(runner, setting->program, options,
 					     NULL, err)
@@ -355,13 +333,12 @@ int runner_defaults(struct runner *r, json_t **ret, struct err *err)
 	static const enum run_program programs[] = { RUN_FS, RUN_TRAIN,
 						     RUN_GPUD, RUN_S3 };
 	json_auto_t *all = json_object(), *nothing = json_object();
-	_cleanup_free_ char *config = NULL, *dump = NULL, *said = NULL;
+	_cleanup_free_ char *config = util_join(r->scratch, "none.yaml");
+	_cleanup_free_ char *dump = util_join(r->scratch, "defaults.yaml");
+	_cleanup_free_ char *said = util_join(r->scratch, "defaults.err");
 	int code, status;
 
-	if (!all || !nothing ||
-	    asprintf(&config, "%s/none.yaml", r->scratch) < 0 ||
-	    asprintf(&dump, "%s/defaults.yaml", r->scratch) < 0 ||
-	    asprintf(&said, "%s/defaults.err", r->scratch) < 0)
+	if (!all || !nothing || !config || !dump || !said)
 		return -ENOMEM;
 	code = json_write(nothing, config, err);
 	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(programs); i++) {
@@ -374,7 +351,7 @@ int runner_defaults(struct runner *r, json_t **ret, struct err *err)
 		if (code == 0)
 			code = conf_tree_load(dump, &root, err);
 		if (code == 0 &&
-		    json_object_set_new(all, run_program_name(programs[i]) + 6,
+		    json_object_set_new(all, run_program_word(programs[i]),
 					workload_value(root)) < 0)
 			code = -ENOMEM;
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "common/word.h"
 #include "runner/spec/run_workload.h"
 
 int workload_key_error(const struct workload *w, const struct conf_node *node,
@@ -23,25 +24,14 @@ bool workload_is_reserved(enum run_program program, const char *key)
 						"advertise", "key", "drain" };
 	static const char *const of_s3[] = { "listen", "keys", "anonymous",
 					     "json" };
-	bool found = false;
 
 	if (program == RUN_DATA || program >= RUN_EXEC)
 		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		found = found || !strcmp(keys[i], key);
-	for (size_t i = 0; program == RUN_PREPD && i < ARRAY_SIZE(of_prepd);
-	     i++)
-		found = found || !strcmp(of_prepd[i], key);
-	for (size_t i = 0; program == RUN_S3 && i < ARRAY_SIZE(of_s3); i++)
-		found = found || !strcmp(of_s3[i], key);
-	return found;
+	return WORD_FIND(keys, "", key, NULL) >= 0 ||
+	       (program == RUN_PREPD &&
+		WORD_FIND(of_prepd, "", key, NULL) >= 0) ||
+	       (program == RUN_S3 && WORD_FIND(of_s3, "", key, NULL) >= 0);
 }
-
-static const char *const prefixes[] = {
-	[RUN_FS] = "fs.",     [RUN_TRAIN] = "train.", [RUN_DATA] = "dataset.",
-	[RUN_GPUD] = "gpud.", [RUN_PREPD] = "prepd.", [RUN_S3] = "s3.",
-	[RUN_EXEC] = "exec.", [RUN_ENV] = "env.",
-};
 
 /* Does a mount (fs, dataset) or job (others) of that name exist? */
 static bool has_target(const struct workload *w, const struct setting *s)
@@ -51,16 +41,14 @@ static bool has_target(const struct workload *w, const struct setting *s)
 	const struct job_spec *j = w->jobs.items;
 	size_t n = mount ? w->mounts.n : w->jobs.n;
 
-	if (s->program == RUN_GPUD || s->program == RUN_PREPD ||
-	    s->program == RUN_S3)
+	if (run_is_server(s->program))
 		return w->base[s->program] && !s->n_target;
 	if (s->program == RUN_FS && workload_is_store_only(w))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		const char *name = mount ? m[i].name : j[i].name;
 
-		if (strlen(name) == s->n_target &&
-		    !strncmp(name, s->target, s->n_target))
+		if (util_is(s->target, s->n_target, name))
 			return true;
 	}
 	return !s->n_target;
@@ -72,13 +60,14 @@ bool workload_split_key(const char *key, struct setting *ret)
 
 	*ret = (struct setting){ 0 };
 	for (int once = 0; at && once < 2; once++) {
-		for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
-			size_t n = strlen(prefixes[i]);
+		for (enum run_program i = 0; i < RUN_PROGRAMS; i++) {
+			size_t n = strcspn(at, ".");
 
-			if (strncmp(at, prefixes[i], n) || !at[n])
+			if (!util_is(at, n, run_program_word(i)) || !at[n] ||
+			    !at[n + 1])
 				continue;
-			ret->program = (enum run_program)i;
-			ret->key = at + n;
+			ret->program = i;
+			ret->key = at + n + 1;
 			ret->target = key;
 			ret->n_target = at > key ? (size_t)(at - key) - 1 : 0;
 			return true;
@@ -105,12 +94,12 @@ static const char *no_target(const struct workload *w, enum run_program program)
 {
 	switch (program) {
 	case RUN_S3: return "base has no s3";
-	case RUN_FS:
-		if (workload_is_store_only(w))
-			return "base has s3 and no fs, so nothing is mounted";
-		return "no mount of that name";
 	case RUN_GPUD: return "base has no gpud";
 	case RUN_PREPD: return "base has no prepd";
+	case RUN_FS:
+		return workload_is_store_only(w)
+			       ? "base has s3 and no fs, so nothing is mounted"
+			       : "no mount of that name";
 	default: return "no mount or job of that name";
 	}
 }

@@ -326,20 +326,20 @@ static bool holds_idle(const struct check *c, size_t point)
 			       (c->published->tolerance.relative ? fabs(v) : 1);
 }
 
-static int check_idle(const struct check *c, struct err *err)
+/* At none of the points where a number is reproduced may `is` hold. */
+static int refuse_at(const struct check *c,
+		     bool (*is)(const struct check *c, size_t point),
+		     const struct conf_node *node, const char *text,
+		     struct err *err)
 {
 	char label[80];
 
 	for (size_t i = 0; i < c->w->n_points; i++) {
-		if (!evidence_reproduces(c->ev->kind) || !holds_idle(c, i))
+		if (!evidence_reproduces(c->ev->kind) || !is(c, i))
 			continue;
 		workload_label(c->w, i, label, sizeof(label));
-		return conf_node_error(
-			c->node, c->w->path, err,
-			"%s: the tolerance includes 0: a testbed "
-			"that always says 0 would reproduce it. "
-			"Judge a bound, of kind 'order'",
-			label);
+		return conf_node_error(node, c->w->path, err,
+				       "%s: the tolerance %s", label, text);
 	}
 	return 0;
 }
@@ -371,26 +371,6 @@ static int check_fit(const struct check *c, struct err *err)
 	return r == 0 ? check_compared(c, fitted, err) : r;
 }
 
-/* The tolerance of what is reproduced is half of the value at most. */
-static int check_width(const struct check *c, struct err *err)
-{
-	char label[80];
-	const struct conf_node *node =
-		conf_node_get(c->node, c->published ? "tolerance" : "that");
-
-	for (size_t i = 0; i < c->w->n_points; i++) {
-		if (!evidence_reproduces(c->ev->kind) || !is_wide(c, i))
-			continue;
-		workload_label(c->w, i, label, sizeof(label));
-		return conf_node_error(node, c->w->path, err,
-				       "%s: the tolerance is more than half of "
-				       "the published value: judge a bound, of "
-				       "kind 'order'",
-				       label);
-	}
-	return 0;
-}
-
 /* --- all -------------------------------------------------------------- */
 
 static int check_one(const struct check *c, struct err *err)
@@ -402,8 +382,18 @@ static int check_one(const struct check *c, struct err *err)
 	if (r == 0)
 		r = check_fit(c, err);
 	if (r == 0)
-		r = check_idle(c, err);
-	return r == 0 ? check_width(c, err) : r;
+		r = refuse_at(c, holds_idle, c->node,
+			      "includes 0: a testbed that always says 0 would "
+			      "reproduce it. Judge a bound, of kind 'order'",
+			      err);
+	if (r == 0)
+		r = refuse_at(c, is_wide,
+			      conf_node_get(c->node, c->published ? "tolerance"
+								  : "that"),
+			      "is more than half of the published value: judge "
+			      "a bound, of kind 'order'",
+			      err);
+	return r;
 }
 
 /* Values that are only drawn have no verdict, so no kind. */

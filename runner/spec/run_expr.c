@@ -64,8 +64,7 @@ static const struct function functions[] = {
 static const struct function *find_function(const char *name, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
-		if (strlen(functions[i].name) == n &&
-		    !strncmp(functions[i].name, name, n))
+		if (util_is(name, n, functions[i].name))
 			return &functions[i];
 	return NULL;
 }
@@ -361,14 +360,6 @@ static const char *parse_op(struct parser *p)
 	return NULL;
 }
 
-static bool has_equality(const struct expr *e)
-{
-	for (size_t i = 1; i < e->n_sides; i++)
-		if (!strcmp(e->op[i], "=="))
-			return true;
-	return false;
-}
-
 static int parse_tolerance(struct parser *p, struct expr *e)
 {
 	bool given = accept(p, "+-");
@@ -380,7 +371,7 @@ static int parse_tolerance(struct parser *p, struct expr *e)
 		e->relative = true;
 		e->tolerance /= 100;
 	}
-	if (given != has_equality(e))
+	if (given != expr_has_tolerance(e))
 		return err_set(p->err, -EINVAL,
 			       given ? "a tolerance goes with =="
 				     : "== needs a tolerance: a == b +- 5%%");

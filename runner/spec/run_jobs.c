@@ -7,6 +7,7 @@
 
 #include "common/plugin.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "runner/spec/run_variables.h"
 #include "runner/spec/run_workload.h"
 
@@ -121,16 +122,14 @@ static int look(void *ctx, const struct setting *s, struct err *err)
 
 	(void)err;
 	d->found = d->found ||
-		   (s->program == RUN_EXEC && strlen(s->key) == d->n &&
-		    !strncmp(s->key, d->key, d->n));
+		   (s->program == RUN_EXEC && util_is(d->key, d->n, s->key));
 	return 0;
 }
 
 static bool has_key(const struct conf_node *map, const struct defined *d)
 {
 	for (size_t i = 0; map && i < map->n; i++)
-		if (strlen(map->items[i]->key) == d->n &&
-		    !strncmp(map->items[i]->key, d->key, d->n))
+		if (util_is(d->key, d->n, map->items[i]->key))
 			return true;
 	return false;
 }
@@ -232,11 +231,13 @@ uint64_t cell_prepd_workers(const json_t *prepd)
 	return n ? strtoull(n, NULL, 10) : 1;
 }
 
-json_t *cell_prepd_options(const json_t *prepd)
+json_t *cell_options(enum run_program program, const json_t *config)
 {
-	json_t *j = json_copy((json_t *)prepd);
-	json_t *threads = json_object_get(prepd, THREADS);
+	json_t *j = json_copy((json_t *)config);
+	json_t *threads = json_object_get(config, THREADS);
 
+	if (program != RUN_PREPD)
+		return j;
 	json_object_del(j, N_WORKERS);
 	if (threads && json_object_set(j, N_WORKERS, threads) < 0) {
 		json_decref(j);
@@ -355,11 +356,7 @@ static int check_synth(const struct workload *w, const struct conf_node *d,
 					     "size",  "size_sd" };
 
 	for (size_t i = 0; i < d->n; i++) {
-		bool found = false;
-
-		for (size_t k = 0; k < ARRAY_SIZE(known); k++)
-			found = found || !strcmp(known[k], d->items[i]->key);
-		if (!found)
+		if (WORD_FIND(known, "", d->items[i]->key, NULL) < 0)
 			return workload_key_error(
 				w, d->items[i], err,
 				"synth goes only with files, classes, seed, "

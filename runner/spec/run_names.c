@@ -3,16 +3,27 @@
 
 #include "runner/spec/run_workload.h"
 
+static const struct {
+	const char *name, *word;
+} programs[] = {
+	[RUN_FS] = { "gpemu-fs", "fs" },
+	[RUN_TRAIN] = { "gpemu-train", "train" },
+	[RUN_DATA] = { "gpemu-data", "dataset" },
+	[RUN_GPUD] = { "gpemu-gpud", "gpud" },
+	[RUN_PREPD] = { "gpemu-prepd", "prepd" },
+	[RUN_S3] = { "gpemu-s3", "s3" },
+	[RUN_EXEC] = { "exec", "exec" },
+	[RUN_ENV] = { "environment", "env" },
+};
+
 const char *run_program_name(enum run_program program)
 {
-	static const char *const names[] = {
-		[RUN_FS] = "gpemu-fs",	     [RUN_TRAIN] = "gpemu-train",
-		[RUN_DATA] = "gpemu-data",   [RUN_GPUD] = "gpemu-gpud",
-		[RUN_PREPD] = "gpemu-prepd", [RUN_S3] = "gpemu-s3",
-		[RUN_EXEC] = "exec",	     [RUN_ENV] = "environment",
-	};
+	return programs[program].name;
+}
 
-	return names[program];
+const char *run_program_word(enum run_program program)
+{
+	return programs[program].word;
 }
 
 bool workload_is_name(const char *s)

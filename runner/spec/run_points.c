@@ -251,8 +251,7 @@ static bool sets(const struct setting *s, const struct setting *what,
 {
 	if (s->program != what->program || strcmp(s->key, what->key))
 		return false;
-	return target ? s->n_target && strlen(target) == s->n_target &&
-				!strncmp(s->target, target, s->n_target)
+	return target ? s->n_target && util_is(s->target, s->n_target, target)
 		      : !s->n_target;
 }
 
@@ -279,7 +278,7 @@ static const char *target_name(const struct workload *w,
 	const struct mount_spec *m = w->mounts.items;
 	const struct job_spec *j = w->jobs.items;
 
-	if (program == RUN_GPUD || program == RUN_PREPD || program == RUN_S3)
+	if (run_is_server(program))
 		return NULL;
 	if (is_for_mounts(program))
 		return i < w->mounts.n ? m[i].name : NULL;
@@ -340,8 +339,7 @@ static const char *setting_of(const struct workload *w, size_t point,
 	for (size_t i = 0; i == 0 || target_name(w, what->program, i); i++) {
 		name = target_name(w, what->program, i);
 		if (what->n_target &&
-		    (!name || strlen(name) != what->n_target ||
-		     strncmp(name, what->target, what->n_target)))
+		    !(name && util_is(what->target, what->n_target, name)))
 			continue;
 		one = workload_given(w, point, what, i);
 		if (!one || (!first && strcmp(one->value, all->value)))

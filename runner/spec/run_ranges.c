@@ -10,6 +10,7 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "common/word.h"
 #include "runner/spec/run_workload.h"
 
 /* arbitrary: more is an error in the range, not a feasible experiment */
@@ -155,17 +156,11 @@ static int parse_range(struct range *r, struct err *err)
 					     "log" };
 	int code = 0;
 
-	for (size_t i = 0; i < r->node->n; i++) {
-		bool found = false;
-
-		for (size_t k = 0; k < ARRAY_SIZE(known); k++)
-			found = found ||
-				!strcmp(known[k], r->node->items[i]->key);
-		if (!found)
+	for (size_t i = 0; i < r->node->n; i++)
+		if (WORD_FIND(known, "", r->node->items[i]->key, NULL) < 0)
 			return workload_key_error(r->w, r->node->items[i], err,
 						  "a range has from, to, step, "
 						  "count and log");
-	}
 	code = parse_bound(r, "from", &r->from_node, &r->from, err);
 	if (code == 0)
 		code = parse_bound(r, "to", &r->to_node, &r->to, err);
@@ -199,11 +194,11 @@ static size_t n_steps(const struct range *r)
 /* "12.34%" */
 static char *text_of(const struct range *r, double v, int digits)
 {
-	char rounded[40], *text;
+	char rounded[40];
 
 	snprintf(rounded, sizeof(rounded), "%.*e", digits - 1, v);
 	v = r->whole ? round(v) : strtod(rounded, NULL);
-	return asprintf(&text, "%.15g%s", v, r->unit) < 0 ? NULL : text;
+	return util_text("%.15g%s", v, r->unit);
 }
 
 /* The `i`-th of `n` values, malloc'ed. */

@@ -6,13 +6,6 @@
 
 #include "common/util.h"
 
-static int compare(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 /* --- spread ----------------------------------------------------------- */
 
 /* Linear between the two nearest values, as R's type 7. */
@@ -60,7 +53,7 @@ struct spread stats_spread(double *values, size_t n)
 
 	if (!n)
 		return s;
-	qsort(values, n, sizeof(*values), compare);
+	qsort(values, n, sizeof(*values), util_compare_double);
 	s.min = values[0];
 	s.q1 = quantile(values, n, .25);
 	s.median = quantile(values, n, .5);

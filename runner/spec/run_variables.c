@@ -21,16 +21,40 @@ size_t variables_next(const char *s, const char **ret)
 	return 0;
 }
 
-bool variables_is_own(const char *name, size_t n)
+/* What gpemu-run itself gives a name; NULL: nothing. */
+static const char *own_value(const struct variables *v, const char *name,
+			     size_t n)
 {
-	static const char *const own[] = { "mount", "record", "bin",
-					   "share", "seed",   "time_scale",
-					   "gpud",  "prepd",  "prepd_key" };
+	const struct {
+		const char *name, *value;
+	} own[] = { { "mount", v->mnt },
+		    { "record", v->record },
+		    { "bin", v->bin },
+		    { "share", v->share },
+		    { "seed", v->seed },
+		    { "time_scale", v->scale },
+		    { "gpud", v->socket },
+		    { "prepd", v->prepd },
+		    { "prepd_key", v->prepd_key } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-		if (strlen(own[i]) == n && !strncmp(own[i], name, n))
-			return true;
-	return false;
+		if (util_is(name, n, own[i].name))
+			return own[i].value;
+	return NULL;
+}
+
+/* Values that differ between runs stand for themselves. */
+static const struct variables fixed = { .mnt = "{mount}",
+					.record = "{record}",
+					.bin = "{bin}",
+					.share = "{share}",
+					.socket = "{gpud}",
+					.prepd = "{prepd}",
+					.prepd_key = "{prepd_key}" };
+
+bool variables_is_own(const char *name, size_t n)
+{
+	return own_value(&fixed, name, n) != NULL;
 }
 
 /* The value at a point; NULL: none. */
@@ -90,23 +114,10 @@ void variables_set_numbers(struct variables *v, const struct workload *w,
 static const char *value_of(const struct variables *v, const char *name,
 			    size_t n)
 {
-	const struct {
-		const char *name, *value;
-	} own[] = { { "mount", v->mnt },
-		    { "record", v->record },
-		    { "bin", v->bin },
-		    { "share", v->share },
-		    { "seed", v->seed },
-		    { "time_scale", v->scale },
-		    { "gpud", v->socket },
-		    { "prepd", v->prepd },
-		    { "prepd_key", v->prepd_key } };
-	const char *found;
+	const char *found = own_value(v, name, n);
 
-	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-		if (strlen(own[i].name) == n && !strncmp(own[i].name, name, n))
-			return own[i].value;
-	found = json_string_value(json_object_getn(v->exec, name, n));
+	if (!found)
+		found = json_string_value(json_object_getn(v->exec, name, n));
 	return found ? found : "";
 }
 
@@ -132,15 +143,9 @@ char *variables_expand(const char *word, const struct variables *v)
 char *variables_expand_fixed(const struct workload *w, const struct cell *cell,
 			     size_t job, const char *text)
 {
-	struct variables v = { .mnt = "{mount}",
-			       .record = "{record}",
-			       .bin = "{bin}",
-			       .share = "{share}",
-			       .socket = "{gpud}",
-			       .prepd = "{prepd}",
-			       .prepd_key = "{prepd_key}",
-			       .exec = cell->jobs[job].exec };
+	struct variables v = fixed;
 
+	v.exec = cell->jobs[job].exec;
 	variables_set_numbers(&v, w, cell);
 	return variables_expand(text, &v);
 }

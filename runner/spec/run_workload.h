@@ -68,13 +68,20 @@ enum run_program {
 	RUN_FS,
 	RUN_TRAIN,
 	RUN_DATA,
-	RUN_GPUD,
+	RUN_GPUD, /* servers of a cell, from here */
 	RUN_PREPD,
-	RUN_S3,
+	RUN_S3, /* up to here */
 	RUN_EXEC,
 	RUN_ENV,
 	RUN_PROGRAMS,
 };
+enum { RUN_SERVERS = RUN_S3 - RUN_GPUD + 1 };
+
+/* Does it serve all jobs of a cell, beside its mounts? */
+static inline bool run_is_server(enum run_program program)
+{
+	return program >= RUN_GPUD && program <= RUN_S3;
+}
 
 /* The rule for names that become folders. */
 bool workload_is_name(const char *s);
@@ -83,6 +90,9 @@ bool workload_is_name(const char *s);
 /* "gpemu-fs", "gpemu-train", "gpemu-data", "gpemu-gpud", "gpemu-prepd",
  * "gpemu-s3", "exec", "environment". */
 const char *run_program_name(enum run_program program);
+/* What its keys begin with: "fs", "train", "dataset", "gpud", "prepd", "s3",
+ * "exec", "env". */
+const char *run_program_word(enum run_program program);
 
 /* The key of an axis `dataset`, whose values are whole datasets: a folder,
  * "synth:NAME,KEY=VALUE" or "pack:FILE", or the mapping of the key `dataset` of
@@ -343,10 +353,15 @@ struct cell {
 	size_t n_mounts;
 	struct cell_job *jobs;
 	size_t n_jobs;
-	json_t *gpud; /* the configuration of gpemu-gpud; NULL: none runs */
-	/* a preparation service, with at least one worker; NULL: none runs */
-	json_t *prepd;
-	json_t *s3; /* the configuration of gpemu-s3; NULL: none runs */
+	/* the configurations of its servers; NULL: none runs */
+	union {
+		struct {
+			json_t *gpud;
+			json_t *prepd; /* with at least one worker */
+			json_t *s3;
+		};
+		json_t *servers[RUN_SERVERS]; /* from RUN_GPUD on */
+	};
 	/* the jobs read it alone: the cell has no mounts */
 	bool store_only;
 };
@@ -356,8 +371,9 @@ enum { CELL_WORKERS_MAX = 64 };
 
 /* The workers that `prepd` asks for; 1 if it does not say. */
 uint64_t cell_prepd_workers(const json_t *prepd);
-/* The options of `gpemu-prepd worker` among its keys; NULL: no memory. */
-json_t *cell_prepd_options(const json_t *prepd);
+/* A configuration as its program reads it: of gpemu-prepd, the options of
+ * `gpemu-prepd worker` among the keys. NULL: no memory. */
+json_t *cell_options(enum run_program program, const json_t *config);
 /* Does the job take batches of a preparation service (--loader service)? */
 bool cell_has_service(const struct cell_job *job);
 

@@ -22,7 +22,6 @@ static char *long_key(const char *text, size_t n)
 	static const char *const of_base[] = { "fs.",	"train.", "exec.",
 					       "gpud.", "prepd.", "s3." };
 	const char *before = "";
-	char *key;
 
 	for (size_t i = 0; i < ARRAY_SIZE(of_base); i++)
 		if (!strncmp(text, of_base[i], strlen(of_base[i])))
@@ -32,7 +31,7 @@ static char *long_key(const char *text, size_t n)
 		text += 4;
 		n -= 4;
 	}
-	return asprintf(&key, "%s%.*s", before, (int)n, text) < 0 ? NULL : key;
+	return util_text("%s%.*s", before, (int)n, text);
 }
 
 /* "base.fs.storage" as an axis would be called, or NULL. */
@@ -40,10 +39,9 @@ static char *axis_key(const char *key)
 {
 	const char *environment = "base.environment.";
 	size_t n = strlen(environment);
-	char *text = NULL;
 
 	if (!strncmp(key, environment, n))
-		return asprintf(&text, "env.%s", key + n) < 0 ? NULL : text;
+		return util_text("env.%s", key + n);
 	if (!strncmp(key, "dataset.", 8))
 		return strdup(key);
 	return strncmp(key, "base.", 5) ? NULL : strdup(key + 5);

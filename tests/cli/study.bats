@@ -189,14 +189,14 @@ shards_merge()
 	refuses 'seed is 1 and 3'
 	sed 's/exec.m: .*/exec.m: [1, 2]/' w.yaml >v.yaml
 	gpemu_run --shard 2/2 -o s2 v.yaml
-	refuses "their workloads differ in 'axes.exec.m'"
+	refuses 'workload.axes.exec.m is ["1'
 	gpemu_run --shard 2/2 -o s2 w.yaml
 	sed 's/"gpemu": "/&other/' s2/study.json >s2/other
 	mv s2/other s2/study.json
 	refuses 'gpemu is "'
 	echo '# edited' >>cell.sh
 	gpemu_run --shard 2/2 -o s2 w.yaml
-	refuses 'the file cell.sh differs, or one has none'
+	refuses 'file.cell.sh is "'
 	rm s2/study.json
 	run --separate-stderr "$bin/gpemu-run" merge s1 s2 -o merged
 	[[ $stderr == *"s2/study.json: No such file"* ]]

@@ -97,7 +97,7 @@ static void a_cell_has_the_service_that_is_wanted(void **state)
 	cell_free(&cell);
 	assert_int_equal(workload_configure(&w, 6, &cell), 0);
 	assert_int_equal(cell_prepd_workers(cell.prepd), 1);
-	options = cell_prepd_options(cell.prepd);
+	options = cell_options(RUN_PREPD, cell.prepd);
 	/* workers are processes here, threads what that program calls so */
 	assert_string_equal(
 		json_string_value(json_object_get(options, "workers")), "5");
