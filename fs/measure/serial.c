@@ -3,21 +3,25 @@
 
 #include <math.h>
 
-/* Arbitrary: in flight at least, for the limit to be reached. */
+/* Arbitrary: many. */
 enum { LEAST_DEPTH = 8, MORE_DEPTH = 64 };
 /* So much more with eight times as many: it was not. Arbitrary: far from 8. */
 #define GROWS 2.
 
-/* The shortest time between two reads of a size; 0: not measured. */
+/* The shortest time between two reads of a size, at any depth; 0: many at once
+ * were not measured. */
 static double shortest(const struct points *p, uint64_t bytes)
 {
 	double most = 0;
 
+	if (!points_find(p, POINT_RANDOM, bytes, LEAST_DEPTH) &&
+	    !points_find(p, POINT_RANDOM, bytes, MORE_DEPTH))
+		return 0;
+
 	for (size_t i = 0; i < p->n; i++) {
 		const struct point *at = &p->point[i];
 
-		if (at->n && at->kind == POINT_RANDOM && at->bytes == bytes &&
-		    at->depth >= LEAST_DEPTH)
+		if (at->n && at->kind == POINT_RANDOM && at->bytes == bytes)
 			most = fmax(most, at->per_s);
 	}
 	return most > 0 ? 1e9 / most : 0;
@@ -38,6 +42,21 @@ static double line(const struct serial *s, size_t i, double bytes)
 	return s->at[i].ns + (s->at[i + 1].ns - s->at[i].ns) *
 				     (bytes - s->at[i].bytes) /
 				     (s->at[i + 1].bytes - s->at[i].bytes);
+}
+
+/* No read holds the server for longer than it takes alone: when many wait, the
+ * processors that client and server share make both slower. */
+static void hold_no_longer(const struct points *p, struct serial *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct point *at = points_find(
+			p, POINT_RANDOM, (uint64_t)s->at[i].bytes, 1);
+
+		if (at)
+			s->at[i].ns = fmin(s->at[i].ns, at->ns[POINT_P50]);
+		if (i)
+			s->at[i].ns = fmax(s->at[i].ns, s->at[i - 1].ns);
+	}
 }
 
 bool serial_fit(const struct points *p, double per_s, double mb_per_s,
@@ -62,8 +81,9 @@ bool serial_fit(const struct points *p, double per_s, double mb_per_s,
 	if (ret->n < 2 || took <= 0 || ret->at[0].bytes > between ||
 	    ret->at[1].bytes < between)
 		return false;
-	ret->each_ns = fmax(0, line(ret, 0, 0));
 	sum = line(ret, 0, between);
 	longer = fmax(1e9 / per_s, between * 1e3 / mb_per_s);
+	hold_no_longer(p, ret);
+	ret->each_ns = fmax(0, line(ret, 0, 0));
 	return took > sqrt(sum * longer);
 }

@@ -9,7 +9,8 @@
 
 enum { SERIAL_SIZES = 8 };
 
-/* Time between two reads of a size, where more in flight give no more. */
+/* Time between two reads of a size, where more in flight give no more; at most
+ * that of one alone. */
 struct serial {
 	size_t n; /* ascending by bytes */
 	struct {
