@@ -7,6 +7,9 @@
 enum { LEAST_DEPTH = 8, MORE_DEPTH = 64 };
 /* So much more with eight times as many: it was not. Arbitrary: far from 8. */
 #define GROWS 2.
+/* The sum and the longer: else noise would decide. Arbitrary: at most 2, where
+ * both are alike. */
+#define DIFFERS 1.15
 
 /* The shortest time between two reads of a size, at any depth; 0: many at once
  * were not measured. */
@@ -85,5 +88,5 @@ bool serial_fit(const struct points *p, double per_s, double mb_per_s,
 	longer = fmax(1e9 / per_s, between * 1e3 / mb_per_s);
 	hold_no_longer(p, ret);
 	ret->each_ns = fmax(0, line(ret, 0, 0));
-	return took > sqrt(sum * longer);
+	return sum > DIFFERS * longer && took > sqrt(sum * longer);
 }
