@@ -23,7 +23,7 @@ const char *dist_name(enum dist_kind kind)
 
 /* --- reading ---------------------------------------------------------- */
 
-static const struct conf_field quantile_fields[] = {
+const struct conf_field dist_quantile_fields[] = {
 	{ "q", CONF_DOUBLE, offsetof(struct dist_quantile, q), .required = true,
 	  .min = 0, .max = 1 },
 	{ "time", CONF_DURATION, offsetof(struct dist_quantile, ns),
@@ -53,13 +53,13 @@ static const struct conf_field quantile_fields[] = {
 		"quantiles", CONF_LIST, offsetof(type, at quantiles),          \
 			.item = CONF_ROW,                                      \
 			.item_size = sizeof(struct dist_quantile),             \
-			.fields = quantile_fields                              \
+			.fields = dist_quantile_fields                         \
 	}
 
-static int check_quantiles(const struct dist *d, struct err *err)
+int dist_check_quantiles(const struct conf_list *quantiles, struct err *err)
 {
-	const struct dist_quantile *v = d->quantiles.items;
-	size_t n = d->quantiles.n;
+	const struct dist_quantile *v = quantiles->items;
+	size_t n = quantiles->n;
 
 	if (n < 2 || v[0].q > 0 || v[n - 1].q < 1)
 		return err_set(
@@ -120,7 +120,8 @@ static int check_dist(const struct dist *d, struct err *err)
 		return r;
 	if (kind == DIST_UNIFORM && d->min_ns > d->max_ns)
 		return err_set(err, -EINVAL, "min is above max");
-	return kind == DIST_EMPIRICAL ? check_quantiles(d, err) : 0;
+	return kind == DIST_EMPIRICAL ? dist_check_quantiles(&d->quantiles, err)
+				      : 0;
 }
 
 static int check_replace(const void *object, struct err *err)
@@ -290,12 +291,12 @@ void dist_time_free(struct dist_time *t)
 
 /* --- means ------------------------------------------------------------ */
 
-static double empirical_mean(const struct dist *d)
+double dist_quantiles_mean(const struct conf_list *quantiles)
 {
-	const struct dist_quantile *v = d->quantiles.items;
+	const struct dist_quantile *v = quantiles->items;
 	double sum = 0;
 
-	for (size_t i = 1; i < d->quantiles.n; i++)
+	for (size_t i = 1; i < quantiles->n; i++)
 		sum += (v[i].q - v[i - 1].q) *
 		       ((double)v[i].ns + (double)v[i - 1].ns) / 2;
 	return sum;
@@ -310,7 +311,7 @@ static double dist_mean(const struct dist *d)
 	case DIST_GAMMA: return (double)d->mean_ns;
 	case DIST_LOGNORMAL:
 		return (double)d->median_ns * exp(d->sigma * d->sigma / 2);
-	case DIST_EMPIRICAL: return empirical_mean(d);
+	case DIST_EMPIRICAL: return dist_quantiles_mean(&d->quantiles);
 	case DIST_N_KINDS: break;
 	}
 	return 0;
@@ -349,11 +350,10 @@ double dist_time_sd(const struct dist_time *t)
 
 /* --- draws ------------------------------------------------------------ */
 
-static double draw_empirical(const struct dist *dist, struct rng *rng)
+double dist_quantile(const struct conf_list *quantiles, double u)
 {
-	const struct dist_quantile *v = dist->quantiles.items;
-	size_t lo = 0, hi = dist->quantiles.n - 1;
-	double u = rng_double(rng);
+	const struct dist_quantile *v = quantiles->items;
+	size_t lo = 0, hi = quantiles->n - 1;
 
 	while (hi - lo > 1) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -383,7 +383,8 @@ static double draw_dist(const struct dist *dist, struct rng *rng)
 	case DIST_GAMMA:
 		return rng_gamma(rng, dist->shape,
 				 (double)dist->mean_ns / dist->shape);
-	case DIST_EMPIRICAL: return draw_empirical(dist, rng);
+	case DIST_EMPIRICAL:
+		return dist_quantile(&dist->quantiles, rng_double(rng));
 	case DIST_N_KINDS: break;
 	}
 	return 0;

@@ -35,6 +35,12 @@ struct dist_quantile {
 	double q; /* 0..1, ascending, first 0, last 1 */
 	uint64_t ns;
 };
+/* Of a CONF_LIST of rows, and what must hold of such a list. */
+extern const struct conf_field dist_quantile_fields[];
+int dist_check_quantiles(const struct conf_list *quantiles, struct err *err);
+/* The line between them at u, 0..1; its mean. ns. */
+double dist_quantile(const struct conf_list *quantiles, double u);
+double dist_quantiles_mean(const struct conf_list *quantiles);
 
 /* A distribution of durations. */
 struct dist {

@@ -2,6 +2,7 @@
 #include "emu/profile/profile_storage.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "common/units.h"
 #include "common/util.h"
@@ -53,6 +54,36 @@ static const struct conf_field reorder_fields[] = {
 	{ 0 },
 };
 
+static const struct conf_field loaded_fields[] = {
+	{ "in_queue", CONF_UINT, offsetof(struct storage_loaded, in_queue),
+	  .required = true, .min = 1, .max = MAX_REORDER },
+	{ "size", CONF_SIZE, offsetof(struct storage_loaded, bytes),
+	  .required = true, .min = 1, .max = 1099511627776.0 },
+	{ "quantiles", CONF_LIST, offsetof(struct storage_loaded, quantiles),
+	  .item = CONF_ROW, .item_size = sizeof(struct dist_quantile),
+	  .fields = dist_quantile_fields },
+	{ 0 },
+};
+
+static int check_loaded(const struct conf_list *l, struct err *err)
+{
+	const struct storage_loaded *v = l->items;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < l->n; i++) {
+		bool next = i && v[i].in_queue == v[i - 1].in_queue;
+
+		if (i ? v[i].in_queue < v[i - 1].in_queue ||
+				    (next && v[i].bytes <= v[i - 1].bytes)
+		      : v[i].in_queue != 1)
+			return err_set(err, -EINVAL,
+				       "loaded must start at in_queue 1 and "
+				       "ascend, by in_queue and then by size");
+		r = dist_check_quantiles(&v[i].quantiles, err);
+	}
+	return r;
+}
+
 static int check_class(const void *object, struct err *err)
 {
 	const struct storage_class *c = object;
@@ -66,7 +97,7 @@ static int check_class(const void *object, struct err *err)
 		return err_set(err, -EINVAL,
 			       "settle, the shortest seek, must not be longer "
 			       "than the mean one");
-	return 0;
+	return check_loaded(&c->loaded, err);
 }
 
 static int check_unrated(const void *object, struct err *err)
@@ -76,6 +107,20 @@ static int check_unrated(const void *object, struct err *err)
 			       "mb_per_s is for writes; that of reads is in "
 			       "channels");
 	return check_class(object, err);
+}
+
+static int check_unloaded(const void *object, struct err *err)
+{
+	if (((const struct storage_class *)object)->loaded.n)
+		return err_set(err, -EINVAL, "loaded is for reads");
+	return check_class(object, err);
+}
+
+static int check_name_class(const void *object, struct err *err)
+{
+	int r = check_unrated(object, err);
+
+	return r < 0 ? r : check_unloaded(object, err);
 }
 
 static const struct conf_field class_fields[] = {
@@ -93,6 +138,9 @@ static const struct conf_field class_fields[] = {
 	  .fields = reorder_fields },
 	{ "slots", CONF_UINT, offsetof(struct storage_class, slots), .min = 0,
 	  .max = 1000 },
+	{ "loaded", CONF_LIST, offsetof(struct storage_class, loaded),
+	  .item = CONF_RECORD, .item_size = sizeof(struct storage_loaded),
+	  .fields = loaded_fields },
 	RATE(struct storage_class, mb_per_s),
 	{ 0 },
 };
@@ -249,17 +297,17 @@ static const struct conf_field fields[] = {
 	{ "prefix", CONF_RECORD, 0, .fields = prefix_fields },
 	{ "capacity", CONF_RECORD, 0, .fields = capacity_fields },
 	{ "price", CONF_RECORD, 0, .fields = price_fields },
-	CLASS("open", STORAGE_OPEN, check_unrated),
-	CLASS("lookup", STORAGE_LOOKUP, check_unrated),
-	CLASS("readdir", STORAGE_READDIR, check_unrated),
+	CLASS("open", STORAGE_OPEN, check_name_class),
+	CLASS("lookup", STORAGE_LOOKUP, check_name_class),
+	CLASS("readdir", STORAGE_READDIR, check_name_class),
 	CLASS("read", STORAGE_READ, check_unrated),
 	{ "buffer", CONF_RECORD, 0, .fields = buffer_fields,
 	  .check = check_buffer },
-	CLASS("write", STORAGE_WRITE, check_class),
-	CLASS("sync", STORAGE_SYNC, check_unrated),
-	CLASS("create", STORAGE_CREATE, check_unrated),
-	CLASS("remove", STORAGE_REMOVE, check_unrated),
-	CLASS("rename", STORAGE_RENAME, check_unrated),
+	CLASS("write", STORAGE_WRITE, check_unloaded),
+	CLASS("sync", STORAGE_SYNC, check_name_class),
+	CLASS("create", STORAGE_CREATE, check_name_class),
+	CLASS("remove", STORAGE_REMOVE, check_name_class),
+	CLASS("rename", STORAGE_RENAME, check_name_class),
 	{ "random_reads", CONF_LIST,
 	  offsetof(struct storage_profile, random_reads), .item = CONF_ROW,
 	  .item_size = sizeof(struct storage_measured),
@@ -370,6 +418,55 @@ double storage_channel_ns(const struct storage_profile *p, double bytes)
 		ns = end;
 	}
 	return ns + (rate > 0 ? (bytes - at) * 1000 / rate : 0);
+}
+
+static double loaded_row(const struct storage_loaded *v, double u)
+{
+	return u < 0 ? dist_quantiles_mean(&v->quantiles)
+		     : dist_quantile(&v->quantiles, u);
+}
+
+/* Among the n rows of one depth. */
+static double loaded_at(const struct storage_loaded *v, size_t n,
+			uint64_t bytes, double u)
+{
+	size_t i = 1;
+	double from, to, part;
+
+	if (n == 1 || bytes <= v[0].bytes)
+		return loaded_row(&v[0], u);
+	while (i < n - 1 && v[i].bytes < bytes)
+		i++;
+	from = loaded_row(&v[i - 1], u);
+	to = loaded_row(&v[i], u);
+	part = (double)(bytes - v[i - 1].bytes) /
+	       (double)(v[i].bytes - v[i - 1].bytes);
+	/* the end of a longer one is not before that of a shorter one */
+	return from + fmax(0, to - from) * part;
+}
+
+double storage_loaded_ns(const struct storage_class *c, uint64_t bytes,
+			 uint64_t n, double u)
+{
+	const struct storage_loaded *v = c->loaded.items;
+	size_t low = 0, low_end = 0, high = 0, end = 0;
+	double from, to, a, b;
+
+	/* the rows of the last depth below n, and of the next one */
+	do {
+		low = high;
+		low_end = end;
+		high = end;
+		while (end < c->loaded.n && v[end].in_queue == v[high].in_queue)
+			end++;
+	} while (end < c->loaded.n && v[high].in_queue < n);
+	to = loaded_at(v + high, end - high, bytes, u);
+	if (low == high || n >= v[high].in_queue)
+		return to;
+	from = loaded_at(v + low, low_end - low, bytes, u);
+	a = (double)v[low].in_queue;
+	b = (double)v[high].in_queue;
+	return from + (to - from) * ((double)n - a) / (b - a);
 }
 
 double storage_cost_usd(const struct storage_profile *p, enum storage_op op,

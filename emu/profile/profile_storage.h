@@ -8,6 +8,9 @@
  *	busy  = start + seek + occupancy + bytes / channel bandwidth
  *	done  = max(busy, busy on the link they all share) + latency
  *
+ * With `loaded` the last line is, instead of + latency, no earlier than the
+ * measured time of an operation among so many others.
+ *
  * The meaning of 0 is documented at each member; all zeros is the ideal device
  * without latency. fs/device/device.c implements the model.
  */
@@ -42,6 +45,14 @@ struct storage_reorder {
 	double share;	   /* 0..1 */
 };
 
+/* How long an operation takes, from its arrival to its end, that finds so many
+ * in the device, itself included. */
+struct storage_loaded {
+	uint64_t in_queue; /* >= 1 */
+	uint64_t bytes;
+	struct conf_list quantiles; /* struct dist_quantile */
+};
+
 /* One class of operation. */
 struct storage_class {
 	char *source;
@@ -62,6 +73,10 @@ struct storage_class {
 	 * none: the queue depth does not matter. */
 	struct conf_list reorder; /* struct storage_reorder, ascending from 1 */
 	uint64_t slots;		  /* of the IOPS cap that one operation takes */
+	/* of a read: struct storage_loaded, ascending by in_queue from 1, then
+	 * by bytes. `latency` is then that of 4 KiB alone, for readers of the
+	 * profile. None: latency does not depend on the load. */
+	struct conf_list loaded;
 	/* of a write: of one channel, 10^6 bytes; 0: that of `channels` */
 	double mb_per_s;
 };
@@ -177,6 +192,15 @@ double storage_cost_usd(const struct storage_profile *p, enum storage_op op,
  * and where it has limits of a prefix, without the cap of requests that stands
  * for them. */
 void storage_profile_expose(struct storage_profile *p);
+
+/*
+ * How long an operation takes among `n` by `loaded`, ns: its quantile at u, or
+ * its mean with u < 0. Linear between rows in bytes, then in n. Beyond the last
+ * size of a depth the line goes on; beyond the last depth the time stays, as
+ * the limits of the device say what more have to wait.
+ */
+double storage_loaded_ns(const struct storage_class *c, uint64_t bytes,
+			 uint64_t n, double u);
 
 /* "open", "read", "write" and so on: the key in a profile. */
 const char *storage_op_name(enum storage_op op);

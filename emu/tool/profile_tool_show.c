@@ -110,6 +110,14 @@ static void show_class(FILE *f, const char *name, const struct storage_class *c)
 	if (c->settle_ns)
 		fprintf(f, "            a track-to-track seek of %s\n",
 			units_human_duration((double)c->settle_ns, a));
+	if (c->loaded.n) {
+		const struct storage_loaded *v = c->loaded.items;
+
+		fprintf(f,
+			"            measured among up to %" PRIu64
+			" in the device, %zu sizes and depths\n",
+			v[c->loaded.n - 1].in_queue, c->loaded.n);
+	}
 	if (c->reorder.n) {
 		const struct storage_reorder *v = c->reorder.items;
 		size_t last = c->reorder.n - 1;

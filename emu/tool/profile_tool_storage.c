@@ -59,7 +59,7 @@ static const struct conf_field fields[] = {
 		  "the device's own cache (default 1G)" },
 	{ "seconds", CONF_DOUBLE, offsetof(struct options, seconds), .arg = "S",
 	  .min = .01, .max = 3600,
-	  .help = "time per point, of some 30 points (default 2)" },
+	  .help = "time per point, of some 40 points (default 2)" },
 	OUTPUT_FIELDS,
 	{ 0 },
 };

@@ -30,7 +30,11 @@
  *            it. A piece reserves its bytes from its start on; the resulting
  *            wait is added after its own seek and occupancy. A lone piece takes
  *            the slower of channel and link, because both stream.
- * latency    Pipelined: it delays the answer and occupies nothing.
+ * latency    Pipelined: it delays the answer and occupies nothing. `loaded`
+ *            instead is what a read took among as many others: the stations say
+ *            how much passes, it says how long one takes, and the later one
+ *            counts. A client that keeps so many in flight has the measured
+ *            quantiles, and by Little's law the measured rate.
  *
  * Writes go the same way. With a write buffer they stop before the channels:
  *
@@ -56,6 +60,7 @@
 #include "common/heap.h"
 #include "common/rng.h"
 #include "common/util.h"
+#include "fs/device/window.h"
 
 /* arbitrary: a file of more than 8 MiB has several places */
 enum { PIECE_SHIFT = 23 };
@@ -63,12 +68,9 @@ enum { PIECE_SHIFT = 23 };
  * many as there are reads in the device, and at least this many. Two or three
  * random places are often close together. */
 enum { MOVES_TO_JUDGE = 7 };
-
-/* The window that has room: one of now, or later. */
-struct window {
-	uint64_t begin;
-	double used;
-};
+/* The answer to a lone operation may be so early. Source: calibrate.h, at most
+ * 9 us. */
+enum { EARLY_NS = 10000 };
 
 struct device {
 	const struct storage_profile *profile;
@@ -79,13 +81,13 @@ struct device {
 	struct window slots, bytes; /* of the quota */
 	double next_slot;	    /* GCRA's theoretical arrival time, ns */
 	bool started;
-	/* for devices that reorder: the time until which each of the last
-	 * operations counts in the queue depth, a quarter of the head's
-	 * movement before its completion. Answers leave half a round trip early
-	 * (calibrate.h), so a sequential reader sends its next read before
-	 * that; this is no queue. */
-	uint64_t *recent; /* a ring of n_recent */
-	size_t n_recent, next_recent;
+	/* for devices that reorder or have `loaded`: the time until which
+	 * each of the operations that end last counts in the queue depth, a
+	 * quarter of the head's movement before its completion. Answers leave
+	 * half a round trip early (calibrate.h), so a sequential reader sends
+	 * its next read before that; this is no queue. */
+	uint64_t *recent; /* a heap of n_recent, the earliest first */
+	size_t n_recent;
 	/* the last places of reads, as fractions of the stroke: a ring of
 	 * n_places, none if places do not count */
 	double *places;
@@ -105,15 +107,6 @@ struct device {
 	} buffer;
 };
 
-/* No sum of times exceeds this: 31 years. arbitrary: the caller may add to it,
- * and scale it */
-#define LAST_NS ((uint64_t)1000000000000000000)
-
-static uint64_t later(uint64_t at, uint64_t ns)
-{
-	return at < LAST_NS && ns < LAST_NS - at ? at + ns : MAX(at, LAST_NS);
-}
-
 int device_new(const struct storage_profile *profile, uint64_t seed,
 	       struct device **ret)
 {
@@ -132,7 +125,11 @@ int device_new(const struct storage_profile *profile, uint64_t seed,
 	for (unsigned i = 0; i < STORAGE_N_OPS; i++) {
 		const struct conf_list *l = &profile->op[i].reorder;
 		const struct storage_reorder *v = l->items;
+		const struct conf_list *m = &profile->op[i].loaded;
+		const struct storage_loaded *w = m->items;
 
+		if (m->n)
+			d->n_recent = MAX(d->n_recent, w[m->n - 1].in_queue);
 		if (l->n)
 			d->n_recent = MAX(d->n_recent, v[l->n - 1].in_queue);
 	}
@@ -193,29 +190,6 @@ uint64_t device_place(uint64_t object, uint64_t offset)
 
 /* --- stations --------------------------------------------------------- */
 
-/* When a quota of `most` in each window lets the last of `n` pass. */
-static uint64_t pass_window(struct window *w, uint64_t window_ns, double most,
-			    double n, uint64_t now)
-{
-	double over;
-
-	if (most <= 0 || n <= 0)
-		return now;
-	if (now >= w->begin && now - w->begin >= window_ns) {
-		w->begin = now - (now - w->begin) % window_ns;
-		w->used = 0;
-	}
-	w->used += n;
-	over = ceil(w->used / most) - 1;
-	if (over > 0) {
-		w->begin =
-			later(w->begin, (uint64_t)fmin(over * (double)window_ns,
-						       (double)LAST_NS));
-		w->used -= over * most;
-	}
-	return MAX(now, w->begin);
-}
-
 static uint64_t pass_quota(struct device *d, const struct storage_class *c,
 			   uint64_t bytes, uint64_t now)
 {
@@ -225,9 +199,9 @@ static uint64_t pass_quota(struct device *d, const struct storage_class *c,
 
 	if (!window)
 		return now;
-	slots = pass_window(&d->slots, window, p->quota.per_s * s,
+	slots = window_pass(&d->slots, window, p->quota.per_s * s,
 			    (double)c->slots, now);
-	moved = pass_window(&d->bytes, window, p->quota.mb_per_s * 1e6 * s,
+	moved = window_pass(&d->bytes, window, p->quota.mb_per_s * 1e6 * s,
 			    (double)bytes, now);
 	return MAX(slots, moved);
 }
@@ -317,6 +291,47 @@ static uint64_t in_queue(const struct device *d, uint64_t now)
 	for (size_t i = 0; i < d->n_recent; i++)
 		n += d->recent[i] > now;
 	return n;
+}
+
+/* Draw how long a read takes among those in the device. The last one of a lone
+ * reader may still seem to be there, as its answer left early. */
+static uint64_t draw_loaded(struct device *d, const struct storage_class *c,
+			    uint64_t bytes, uint64_t now)
+{
+	uint64_t n = in_queue(d, later(now, EARLY_NS));
+
+	if (n > 1)
+		n = in_queue(d, now);
+	return (uint64_t)storage_loaded_ns(c, bytes, n,
+					   rng_double(&d->rng[STORAGE_READ]));
+}
+
+/*
+ * As many as were measured wait for no link: that wait is in their time. More
+ * wait until the link has done the work of those before them. Not used where a
+ * quota or a server's channels are the limit: there the later of both counts.
+ */
+static uint64_t serve_loaded(struct device *d, const struct storage_class *c,
+			     uint64_t bytes, uint64_t issue, uint64_t now)
+{
+	uint64_t own = stream_ns(bytes, d->link_mb_per_s);
+	uint64_t ahead = d->n_recent * own, start = issue;
+
+	if (d->link_busy > ahead)
+		start = MAX(issue, d->link_busy - ahead);
+	d->link_busy = later(MAX(d->link_busy, issue), own);
+	return later(start, draw_loaded(d, c, bytes, now));
+}
+
+/* It counts in the queue depth until `before` ns before its end. */
+static uint64_t remember(struct device *d, uint64_t done, uint64_t before,
+			 uint64_t now)
+{
+	if (d->n_recent && done > now) {
+		d->recent[0] = MAX(d->recent[0], done - before);
+		heap_times_down(d->recent, d->n_recent, 0);
+	}
+	return done;
 }
 
 /* --- going on ------------------------------------------------------------- */
@@ -512,11 +527,17 @@ uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
 {
 	const struct storage_class *c = storage_class_of(d->profile, op);
 	uint64_t stripe = d->profile->channels.stripe_bytes;
-	uint64_t issue, seek, done, left = bytes, moved;
+	uint64_t issue, seek, done, left = bytes, moved, passed;
+	bool loaded = op == STORAGE_READ && c->loaded.n;
 
 	if (op == STORAGE_WRITE && d->buffer.n)
 		return write_buffered(d, object, offset, bytes, now);
-	issue = pass_cap(d, c, bytes, pass_quota(d, c, bytes, now));
+	passed = pass_quota(d, c, bytes, now);
+	issue = pass_cap(d, c, bytes, passed);
+	if (loaded && !d->profile->channels.count &&
+	    !d->profile->quota.window_ns)
+		return remember(d, serve_loaded(d, c, bytes, issue, now), 0,
+				now);
 	if (op == STORAGE_SYNC) {
 		if (d->buffer.filled)
 			send_unit(d, MAX(d->buffer.in, now), now);
@@ -537,11 +558,12 @@ uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
 		offset += piece;
 		left -= piece;
 	} while (left);
-	if (d->n_recent && done > now) {
-		d->recent[d->next_recent] = done - moved / 4;
-		d->next_recent = (d->next_recent + 1) % d->n_recent;
+	if (loaded) {
+		passed = later(passed, draw_loaded(d, c, bytes, now));
+		done = MAX(done, passed);
 	}
-	return done + dist_time_draw(&c->latency, &d->rng[op]);
+	remember(d, done, moved / 4, now);
+	return loaded ? done : done + dist_time_draw(&c->latency, &d->rng[op]);
 }
 
 uint64_t device_go_on(struct device *d, uint64_t before, uint64_t bytes,

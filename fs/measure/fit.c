@@ -9,15 +9,16 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
+#include "fs/measure/serial.h"
+#include "fs/measure/times.h"
 
-#define SMALL (4 * KIB)
+#define SMALL ((uint64_t)POINTS_LEAST)
 /* A continued read this much faster than a random one: something moves. */
 #define SEEKS 3.
-/* The sizes through which the line of one read goes. Beyond, kernels and NFS
- * cut a read into pieces that are in flight at once. Source: FUSE's max_pages,
- * the usual rsize of NFS. */
+/* The sizes through which the line of one read goes. Beyond, a read may be
+ * several pieces that are in flight at once. */
 #define LINE_FROM (128 * KIB)
-#define LINE_TO (1 * MIB)
+#define LINE_TO POINTS_PIECE
 #define LARGE (16 * MIB)
 /* A large read so much faster than its line is several pieces. */
 #define PIECES 1.2
@@ -42,6 +43,8 @@ struct fit {
 	double window_ns; /* of a quota, or 0 */
 	double quota_per_s, quota_mb_per_s;
 	const struct point *continued; /* if the device seeks; else NULL */
+	bool is_serial;
+	struct serial serial;
 };
 
 static double median(const struct point *p)
@@ -221,51 +224,13 @@ static int fit(const struct points *p, struct fit *ret, struct err *err)
 		ret->continued = next;
 	fit_quota(p, ret);
 	fit_limits(p, ret);
+	ret->is_serial =
+		!ret->continued && ret->window_ns <= 0 &&
+		serial_fit(p, ret->per_s, ret->link_mb_per_s, &ret->serial);
 	return 0;
 }
 
 /* --- writing -------------------------------------------------------------- */
-
-/*
- * The quantiles less `less` ns, ascending. The last one is not the longest that
- * happened to come, but what gives the lines between them the mean that was
- * measured: a single slow read would weigh too much, or too little. Beyond `to`
- * they stay: the rest waited for a quota, or too few were seen.
- */
-static void quantiles(const struct point *p, double less, double to,
-		      double ret[POINT_QUANTILES])
-{
-	const int last = POINT_QUANTILES - 1;
-	double mean = 0, width;
-
-	for (int i = 0; i <= last; i++) {
-		double ns = fmin(fmax(0, p->ns[i] - less), DIST_MAX_NS);
-
-		if (i && point_quantiles[i] > to)
-			ns = 0;
-		ret[i] = i ? fmax(ret[i - 1], ns) : ns;
-		width = i ? point_quantiles[i] - point_quantiles[i - 1] : 0;
-		if (i && i < last)
-			mean += width * (ret[i - 1] + ret[i]) / 2;
-	}
-	if (to < 1)
-		return;
-	width = point_quantiles[last] - point_quantiles[last - 1];
-	ret[last] = fmax(ret[last - 1], 2 * (p->mean_ns - less - mean) / width -
-						ret[last - 1]);
-	ret[last] = fmin(ret[last], DIST_MAX_NS);
-}
-
-static void write_time(FILE *f, const char *key, const struct point *p,
-		       double less, double to)
-{
-	double ns[POINT_QUANTILES];
-
-	quantiles(p, less, to, ns);
-	fprintf(f, "  %s:\n    kind: empirical\n    quantiles:\n", key);
-	for (int i = 0; i < POINT_QUANTILES; i++)
-		fprintf(f, "    - [%g, %.0fns]\n", point_quantiles[i], ns[i]);
-}
 
 static void write_reorder(const struct fit *v, FILE *f)
 {
@@ -284,13 +249,6 @@ static void write_reorder(const struct fit *v, FILE *f)
 	}
 }
 
-/* The part of the reads, one at a time, that did not wait for a quota; twice
- * as many are left out, as windows are not exactly so. */
-static double passing(const struct fit *v)
-{
-	return v->window_ns > 0 ? 1 - 2e9 / (v->quota_per_s * v->window_ns) : 1;
-}
-
 static void write_quota(const struct fit *v, FILE *f)
 {
 	if (v->window_ns <= 0)
@@ -302,20 +260,30 @@ static void write_quota(const struct fit *v, FILE *f)
 		v->window_ns, v->quota_per_s, v->quota_mb_per_s);
 }
 
+/* What a server that works on one request at a time spends on it. */
+static void write_each(double ns, FILE *f)
+{
+	fprintf(f, "  occupancy: {kind: const, value: %.0fns}\n", ns);
+}
+
 static void write_read(const struct fit *v, FILE *f)
 {
 	double bytes_ns = (double)SMALL * 1e3 / v->stream_mb_per_s;
+	double to = times_passing(v->alone, v->window_ns);
 
 	fprintf(f,
 		"read:\n  source: 4 KiB reads, one at a time (%" PRIu64
 		" of them)\n  verified: true\n",
 		v->alone->n);
 	if (!v->continued) {
-		write_time(f, "latency", v->alone, bytes_ns, passing(v));
+		if (v->is_serial)
+			write_each(v->serial.each_ns, f);
+		times_write(f, "latency", v->alone, bytes_ns, to);
+		times_write_loaded(v->p, v->window_ns, f);
 		return;
 	}
-	write_time(f, "occupancy", v->continued, bytes_ns, passing(v));
-	write_time(f, "seek", v->alone, median(v->continued), passing(v));
+	times_write(f, "occupancy", v->continued, bytes_ns, to);
+	times_write(f, "seek", v->alone, median(v->continued), to);
 	write_reorder(v, f);
 }
 
@@ -323,6 +291,7 @@ static void write_names(const struct fit *v, enum point_kind kind,
 			const char *key, FILE *f)
 {
 	const struct point *at = points_find(v->p, kind, 0, 1);
+	double each;
 
 	if (!at) {
 		fprintf(f, "# %s was not measured\n", key);
@@ -333,7 +302,13 @@ static void write_names(const struct fit *v, enum point_kind kind,
 		" of them, names not known to the kernel\n  verified: true\n"
 		"  slots: 0\n",
 		key, at->n);
-	write_time(f, "latency", at, 0, 1);
+	/* at most: a part of it is the kernel's, as of a read */
+	each = v->is_serial ? median(at) * fmin(1, v->serial.at[0].ns /
+							   median(v->alone))
+			    : 0;
+	if (each > 0)
+		write_each(each, f);
+	times_write(f, "latency", at, each, 1);
 }
 
 /* What reads up to LINE_TO take longer than SMALL ones, by their medians. Heads
@@ -354,6 +329,24 @@ static void write_times(const struct fit *v, FILE *f)
 		fprintf(f, "  - [%" PRIu64 ", %.0fns]\n", bytes,
 			fmin(last, DIST_MAX_NS));
 	}
+}
+
+/* One server: no other limits. */
+static void write_serial(const struct fit *v, FILE *f)
+{
+	const struct serial *s = &v->serial;
+	size_t last = s->n - 1;
+
+	fprintf(f,
+		"channels:\n  source: the time between two of many reads, by "
+		"size; those of a read and of its bytes add up\n"
+		"  verified: true\n  count: 1\n  mb_per_s: %.4g\n%s  times:\n",
+		1e3 * (s->at[last].bytes - s->at[last - 1].bytes) /
+			fmax(1, s->at[last].ns - s->at[last - 1].ns),
+		v->pieces ? "  stripe: 1M\n" : "");
+	for (size_t i = 0; i < s->n; i++)
+		fprintf(f, "  - [%.0f, %.0fns]\n", s->at[i].bytes,
+			s->at[i].ns - s->each_ns);
 }
 
 static void write_channels(const struct fit *v, FILE *f)
@@ -381,17 +374,21 @@ static void write_device(const struct fit *v, const struct fit_text *text,
 			 FILE *f)
 {
 	write_head(text, f);
-	write_channels(v, f);
-	fprintf(f,
-		"link:\n  source: what all reads had together\n"
-		"  verified: true\n  mb_per_s: %.4g\n",
-		v->link_mb_per_s);
-	if (!v->continued)
+	if (v->is_serial)
+		write_serial(v, f);
+	else
+		write_channels(v, f);
+	if (!v->is_serial)
+		fprintf(f,
+			"link:\n  source: what all reads had together\n"
+			"  verified: true\n  mb_per_s: %.4g\n",
+			v->link_mb_per_s);
+	if (!v->continued && !v->is_serial)
 		fprintf(f,
 			"iops:\n  source: 4 KiB reads a second, the middle of "
 			"those near the most\n  verified: true\n  per_s: "
-			"%.5g\n",
-			v->per_s);
+			"%.5g\n  burst: %d\n",
+			v->per_s, v->window_ns > 0 ? 1 : TIMES_DEPTH);
 	write_quota(v, f);
 	write_names(v, POINT_OPEN, "open", f);
 	write_names(v, POINT_LOOKUP, "lookup", f);
@@ -479,21 +476,21 @@ static void write_store(const struct points *p, const struct store *s, FILE *f)
 			"%s:\n  source: a HEAD request, taken to be as slow as "
 			"the first byte of a GET\n  verified: false\n",
 			heads[i]);
-		write_time(f, "latency", s->shortest, less, seen(s->shortest));
+		times_write(f, "latency", s->shortest, less, seen(s->shortest));
 	}
 	if (list) {
 		fprintf(f,
 			"readdir:\n  source: a page of a listing (%" PRIu64
 			" of them)\n  verified: true\n",
 			list->n);
-		write_time(f, "latency", list, 0, seen(list));
+		times_write(f, "latency", list, 0, seen(list));
 	}
 	fprintf(f,
 		"read:\n  source: the first byte of a GET of %" PRIu64
 		" bytes, one at a time (%" PRIu64
 		" of them)\n  verified: true\n",
 		s->shortest->bytes, s->shortest->n);
-	write_time(f, "latency", s->shortest, less, seen(s->shortest));
+	times_write(f, "latency", s->shortest, less, seen(s->shortest));
 }
 
 static int fit_store(const struct points *p, const struct fit_text *text,

@@ -24,10 +24,15 @@ struct fit_text {
  *	link		what all reads have together: the middle of those near
  *			the most
  *	iops		4 KiB reads per second: the same over depths
+ *	loaded		quantiles of random reads at depths of 1 to 64 (times.h)
  *	quota		if several depths have the same rate, and most of their
  *			reads take far less than depth / rate: what passes, and
  *			after how long the others do. Then iops and link are
  *			what passes within a window, depth / median
+ *
+ * If costs add up (serial.h), one channel takes the place of link and iops. It
+ * is held by reads for the time between two of many, and by lookups, opens and
+ * lists for the same part of their time.
  *
  * If reads that continue the previous one take less than a third of random
  * ones, as on a disk, the difference is a `seek`, one channel serves all, and

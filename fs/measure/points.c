@@ -43,11 +43,12 @@ void points_all(struct points *ret, uint64_t most)
 		add(ret, POINT_RANDOM, sizes[i] * KIB, 1, most);
 	for (uint64_t depth = 2; depth <= 256; depth *= 2)
 		add(ret, POINT_RANDOM, 4 * KIB, depth, most);
-	for (uint64_t depth = 8; depth <= 64; depth *= 8) {
+	for (uint64_t depth = 2; depth <= 64; depth *= 2) {
 		add(ret, POINT_RANDOM, 128 * KIB, depth, most);
-		add(ret, POINT_RANDOM, 1 * MIB, depth, most);
-		add(ret, POINT_RANDOM, 16 * MIB, depth / 4, most);
+		add(ret, POINT_RANDOM, POINTS_PIECE, depth, most);
 	}
+	add(ret, POINT_RANDOM, POINTS_BETWEEN, 64, most);
+	add(ret, POINT_RANDOM, 16 * MIB, 2, most);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i += 2)
 		add(ret, POINT_SEQUENTIAL, sizes[i] * KIB, 1, most);
 	for (int kind = POINT_LOOKUP; kind <= POINT_READDIR; kind++)

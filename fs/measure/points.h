@@ -45,6 +45,15 @@ struct point {
 };
 
 enum { POINTS_MAX = 64 };
+/* Sizes of reads, bytes: the shortest; one between the next two of which
+ * several depths are measured; the longest that no kernel or server cuts into
+ * pieces. Source: FUSE's max_pages, the usual rsize of NFS. */
+enum {
+	POINTS_LEAST = 4 << 10,
+	POINTS_BETWEEN = 32 << 10,
+	POINTS_PIECE = 1 << 20,
+	POINTS_LONGEST = 16 << 20
+};
 struct points {
 	struct point point[POINTS_MAX];
 	size_t n;

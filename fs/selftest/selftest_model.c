@@ -60,6 +60,8 @@ double model_mean_ns(const struct storage_profile *p,
 			    stream_ns(bytes, p->link.mb_per_s)) +
 		       dist_time_mean(&c->latency);
 
+	if (c->loaded.n)
+		alone = storage_loaded_ns(c, load->bytes, 1, -1);
 	/* single operations are no faster than the cap either */
 	return alone > 0 ? fmax(alone, cap) : 0;
 }

@@ -378,6 +378,12 @@ def errors(point):
         yield goal, (before, after), emulated, 100 * (over - 1)
 
 
+def repeats(goal, own, *_):
+    """Is the second measurement of the device within the goal of the first?"""
+    over = own[0] / own[1] if goal == "rate" else own[1] / own[0]
+    return abs(100 * (over - 1)) <= GOALS[goal]
+
+
 def within(goal, own, emulated, error):
     """Within the goal; or no further from the device than that from itself."""
     return abs(error) <= GOALS[goal], min(own) <= emulated <= max(own)
@@ -419,11 +425,13 @@ def summary(record):
     judged = [within(*e) for p in record["points"] for e in errors(p)]
     good = sum(g for g, _ in judged)
     inside = sum(i and not g for g, i in judged)
+    itself = sum(repeats(*e) for p in record["points"] for e in errors(p))
     own = [100 * abs(a / b - 1) for p in record["points"]
            for goal, (a, b), *_ in errors(p) if goal in ("rate", "epoch")]
     return (
         f"{good} of {len(judged)} numbers are within the goals, {inside} more between "
-        f"the device's own two. The device's rates and epochs differ by "
+        f"the device's own two; of the device's second measurement against its first, "
+        f"{itself} are. The device's rates and epochs differ by "
         f"{statistics.median(own):.1f} % from themselves (median; at most "
         f"{max(own):.0f} %)."
     )
@@ -449,8 +457,9 @@ def page(records):
         "`gpemu-profile measure --storage` made of the device: the same fio with",
         "O_DIRECT, and the same epoch of gpemu-train, names and pages forgotten before",
         "each. The device is measured before and after the emulation: an emulation",
-        "cannot be closer to it than it is to itself. The error is that of the time,",
-        "from the mean of the two: + too slow, - too fast.", "",
+        "cannot be closer to it than it is to itself, so how many of the second's",
+        "numbers are within the goals of the first's is the yardstick. The error is that",
+        "of the time, from the mean of the two: + too slow, - too fast.", "",
         f"Goals: reads a second and epochs {GOALS['rate']} %, p50 {GOALS['p50']} %, p99 "
         f"{GOALS['p99']} %. Beyond them an error is",
         "bold, or marked if the emulated number is between the device's own two.",

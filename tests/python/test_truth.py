@@ -108,6 +108,7 @@ def test_the_page_has_the_failures_of_storage():
     assert epoch.startswith("| epoch, sync (disturbed) | 2 s, 2 s | 1.92 s | -4.0 %")
     assert read.count("|") == epoch.count("|") == 11
     assert truth_storage.summary(record).startswith(
-        "2 of 4 numbers are within the goals, 1 more"
+        "2 of 4 numbers are within the goals, 1 more between the device's own two; "
+        "of the device's second measurement against its first, 2 are."
     )
     assert truth_storage.series([record]) == [("d", [(1000, 900)])]

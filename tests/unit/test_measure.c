@@ -268,6 +268,78 @@ static void a_quota(void **state)
 	storage_profile_free(device);
 }
 
+/* One server: costs of a read and of its bytes add up, and opens take part. */
+static void one_server(void **state)
+{
+	struct storage_profile *device = parsed(
+		"name: d\nsource: s\n"
+		"channels: {source: s, count: 1, mb_per_s: 1000}\n"
+		"open: {source: s, occupancy: {kind: const, value: 60us}, "
+		"slots: 0}\n"
+		"lookup: {source: s, occupancy: {kind: const, value: 40us}, "
+		"slots: 0}\n"
+		"readdir: {source: s, occupancy: {kind: const, value: 90us}, "
+		"slots: 0}\n"
+		"read: {source: s, occupancy: {kind: const, value: 80us}}\n");
+	struct points points = measured(device);
+	struct storage_profile *p = fitted(&points);
+
+	(void)state;
+	assert_int_equal(p->channels.count, 1);
+	assert_true(p->link.mb_per_s == 0 && p->iops.per_s == 0);
+	for (double bytes = 4 * KIB; bytes <= MIB; bytes *= 2)
+		assert_true(
+			fabs((dist_time_mean(&p->op[STORAGE_READ].occupancy) +
+			      storage_channel_ns(p, bytes)) /
+				     (80e3 + bytes) -
+			     1) < .01);
+	assert_true(fabs(dist_time_mean(&p->op[STORAGE_OPEN].occupancy) / 60e3 -
+			 1) < .03);
+	assert_true(
+		fabs(dist_time_mean(&p->op[STORAGE_LOOKUP].occupancy) / 40e3 -
+		     1) < .03);
+	same(p, &points, .06);
+	storage_profile_free(p);
+	storage_profile_free(device);
+}
+
+/* The tail is that of each size and depth, not of one at a time. */
+static void tails_are_those_of_the_load(void **state)
+{
+	struct storage_profile *device = parsed(
+		"name: d\nsource: s\n"
+		"channels: {source: s, count: 8, mb_per_s: 400}\n"
+		"read: {source: s, occupancy: {kind: lognormal, median: 60us, "
+		"sigma: 0.3, tail: {probability: 0.02, multiply: [10, 40]}}}"
+		"\n");
+	struct points points = measured(device);
+	struct storage_profile *p = fitted(&points);
+
+	(void)state;
+	/* eight alike have costs that add up, as one that is as fast has */
+	assert_int_equal(p->channels.count, 1);
+	for (size_t i = 0; i < points.n; i++) {
+		const struct point *m = &points.point[i];
+		struct point s;
+
+		/* The depths and sizes of which there are rows. At 8, where
+		 * its channels are just full, the one that stands for them
+		 * makes reads wait that did not: 8 % fewer a second. */
+		if (m->kind != POINT_RANDOM || m->bytes > MIB || m->depth > 64)
+			continue;
+		assert_int_equal(predict_point(p, m, &s), 0);
+		if (fabs(s.ns[POINT_P99] / m->ns[POINT_P99] - 1) > .1 ||
+		    fabs(s.per_s / m->per_s - 1) > .1)
+			fail_msg("%llu bytes, depth %llu: %g and %g a second, "
+				 "p99 %g and %g ns",
+				 (unsigned long long)m->bytes,
+				 (unsigned long long)m->depth, m->per_s,
+				 s.per_s, m->ns[POINT_P99], s.ns[POINT_P99]);
+	}
+	storage_profile_free(p);
+	storage_profile_free(device);
+}
+
 /* A slow read in a thousand moves the mean, and no read is that of the mean. */
 static void the_mean_stays(void **state)
 {
@@ -388,6 +460,8 @@ int main(void)
 		cmocka_unit_test(a_disk),
 		cmocka_unit_test(a_curved_disk),
 		cmocka_unit_test(a_quota),
+		cmocka_unit_test(one_server),
+		cmocka_unit_test(tails_are_those_of_the_load),
 		cmocka_unit_test(the_mean_stays),
 		cmocka_unit_test(too_few_points),
 		cmocka_unit_test(a_state_file),
