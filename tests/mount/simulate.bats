@@ -13,7 +13,7 @@ teardown() { common_teardown; }
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "times mean nothing with a sanitizer"
 	# its mounts below the folder of the test, where they are cleaned up
 	export TMPDIR=$BATS_TEST_TMPDIR GPEMU_BUILD=$BUILD
-	run timeout 300 "$BATS_TEST_DIRNAME/../bench/simulate" -n 160 -t 3
+	run timeout 300 "$BATS_TEST_DIRNAME/../bench/simulate" -n 160 -t 6
 	echo "$output"
 	[ "$status" -ne 77 ] || skip "${lines[-1]}"
 	[ "$status" -eq 0 ]
