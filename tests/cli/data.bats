@@ -40,6 +40,7 @@ make_small() {
 	"$DATA" make --files 60 --scale-bytes 0.25 "$@"
 }
 
+# bats test_tags=slow
 @test "sizes are within 2 % of the profile at every decile" {
 	"$DATA" make --files 60 "$D"
 	"$DATA" stat -d imagenet --json "$BATS_TEST_TMPDIR/s.json" "$D"
@@ -81,6 +82,7 @@ make_small() {
 	[[ "$output" =~ "broken"\ +0 ]]
 }
 
+# bats test_tags=slow
 @test "a seed makes the same bytes whatever the number of threads" {
 	make_small --seed 7 --jobs 1 "$D"
 	make_small --seed 7 --jobs 3 "$D.2"

@@ -64,7 +64,7 @@ one_of_five()
 	END
 }
 
-# bats test_tags=alone
+# bats test_tags=alone,slow
 @test "a disk that sorts its queue is tested with a full queue" {
 	cat >"$TMPDIR/disk.yaml" <<-END
 	name: disk

@@ -69,6 +69,7 @@ counts()
 	counts 53 0 53 0
 }
 
+# bats test_tags=slow
 @test "warm never evicts and never exceeds the capacity, in any policy" {
 	policies=$(gpemu-fs --list policy | grep -v 'cachesim only' |
 		cut -d' ' -f1)
