@@ -105,6 +105,7 @@ print(s * .994, s * 1.006)"
 	run ! compgen -G "out.*"
 }
 
+# bats test_tags=slow
 @test "of many points some are simulated, and the others take their mean" {
 	workload "storage: hdd, cache_policy: none" "gpu: v100, gpus: 8, workers: 4" \
 		"axes: {train.workers: [$(seq -s, 1 100)]}"

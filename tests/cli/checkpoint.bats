@@ -107,6 +107,7 @@ kill_and_resume() {
 	exactly_once 200 2
 }
 
+# bats test_tags=slow
 @test "killed and resumed, every sample comes exactly once: in order of arrival" {
 	data 200
 	for how in sync async; do
@@ -119,6 +120,7 @@ kill_and_resume() {
 	done
 }
 
+# bats test_tags=slow
 @test "killed and resumed, every sample comes exactly once: batches in any order" {
 	data 200
 	kill_and_resume --loader threads --workers 2 --queue-depth 8 --superbatch 4

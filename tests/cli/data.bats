@@ -146,6 +146,7 @@ make_small() {
 	grep -q '"complete": true' "$D/.gpemu-data.json"
 }
 
+# bats test_tags=slow
 @test "SIGINT: reported, leaves whole files, can be continued" {
 	"$DATA" make --files 2000 "$D" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	pid=$!

@@ -116,6 +116,7 @@ find_max()
 	[ "$status" -eq 2 ]
 }
 
+# bats test_tags=slow
 @test "find: what other load disturbed runs again, whatever the checks say" {
 	[ -r /proc/self/schedstat ] || skip "the kernel does not report waits for a CPU"
 	export WORK=$PWD/work.py

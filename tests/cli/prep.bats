@@ -108,7 +108,7 @@ cores_ten_times_slower() {
 	rate 24 15.5 --loader sync -b 16 --time-scale 0.1 --prep-profile "$TMP/slow.yaml"
 }
 
-# bats test_tags=timed
+# bats test_tags=timed,slow
 @test "faster cores wait for the GPU, and are not reported as the bottleneck" {
 	files 640
 	# a machine that stops for seconds keeps the GPU waiting

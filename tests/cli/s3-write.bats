@@ -220,6 +220,7 @@ boto3_python()
 	[ "$(code "$URL/data/half")" = '404 NoSuchKey' ]
 }
 
+# bats test_tags=slow
 @test "s3 write: 10,000 parts, a list of too many, of too much" {
 	write --anonymous
 	python3 - "$PORT" <<-'END'
@@ -297,6 +298,7 @@ boto3_python()
 	[ "$(code -X DELETE "$URL/data/e/f")" != '204 ' ]
 }
 
+# bats test_tags=slow
 @test "s3 write: folders in the folder, deeper than a key" {
 	mkdir "$TMP/up"
 	(cd "$TMP/up" && for _ in {1..600}; do mkdir d && cd -P d || exit; done)

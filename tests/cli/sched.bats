@@ -346,6 +346,7 @@ print(r[0]['jct']['mean_s'] / r[1]['jct']['mean_s'])" >>ratios
 # Source: the mean of ten seeds of the authors' simulator; the artefact's
 # expected_results, at 100 and 130 % load. Kind: calibrated: the order of nodes
 # was fitted to the default list, which is not judged.
+# bats test_tags=slow
 @test "published: FGD, allocated GPUs" {
 	cat >published <<-EOF
 		multigpu50 random 81.28 90.28 2

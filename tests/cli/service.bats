@@ -224,7 +224,7 @@ needed()
 	needed=$(python3 -c 'import json; print(json.load(open("d.json"))["workers_needed"])')
 }
 
-# bats test_tags=timed
+# bats test_tags=timed,slow
 @test "service: the workers that a job needs, however many are there" {
 	[ -z "${GPEMU_SANITIZED-}" ] || skip "a sanitizer changes the rates"
 	# a batch takes one core 52 ms, and the GPU 15 ms

@@ -392,7 +392,7 @@ completion() {
 	PY
 }
 
-# bats test_tags=timed
+# bats test_tags=timed,slow
 @test "mean completion time: srtf before fair before fifo" {
 	local fifo fair srtf
 

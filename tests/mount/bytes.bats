@@ -55,6 +55,7 @@ teardown()
 	done
 }
 
+# bats test_tags=slow
 @test "a PyTorch DataLoader, or plain Python, reads the mount" {
 	make_files 100 30000
 	gpemu-fs -p lru "$src" "$mp"

@@ -14,6 +14,7 @@ teardown()
 	common_teardown
 }
 
+# bats test_tags=slow
 @test "eight readers: no reading of the stats exceeds the capacity" {
 	make_files 400 20000
 	head -c 9000000 /dev/urandom >"$src/large"

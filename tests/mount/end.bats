@@ -83,6 +83,7 @@ ended()
 	is_not_mounted
 }
 
+# bats test_tags=slow
 @test "SIGTERM while a command frees 3000 stuck reads" {
 	for i in $(seq "$runs"); do
 		stuck 3000

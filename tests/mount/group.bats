@@ -54,6 +54,7 @@ unmount()
 	done
 }
 
+# bats test_tags=slow
 @test "one backend read per group, in any policy; the read amplification" {
 	make_files 64 5000
 	bytes=$(cat "$src"/c*/* | wc -c)

@@ -58,7 +58,7 @@ print(json.load(open(f"m/{sys.argv[1]}/.gpemu/stats"))[sys.argv[2]])' "$@"
 # gets the cache. 100 s and 100 + (100 - 51.2) / .574 s on the event clock, where
 # nothing has to be filled, and no process to start. An epoch of a takes .2 s of wall
 # time, so that what begins and ends it is a part of the 12 %. Kind: self.
-# bats test_tags=timed
+# bats test_tags=timed,slow
 @test "SiloD live: cache and bandwidth go where they save most" {
 	local scale=0.2
 

@@ -99,6 +99,7 @@ ends_early()
 	! is_mounted || fusermount3 -u "$mp"
 }
 
+# bats test_tags=slow
 @test "a mount that ends during calibration logs nothing" {
 	[ "$(id -u)" = 0 ] || skip "only root aborts a mount"
 	for how in term lazy abort; do

@@ -115,6 +115,7 @@ rss_below()
 	[ "$now" -lt "$1" ]
 }
 
+# bats test_tags=slow
 @test "open files in the middle of an extent: no more than the bound" {
 	measured
 	for i in $(seq 100); do

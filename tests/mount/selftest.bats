@@ -96,6 +96,7 @@ one_of_five()
 	END
 }
 
+# bats test_tags=slow
 @test "a mount that misses the profile gives exit status 1" {
 	# ten million reads a second
 	cat >"$TMPDIR/fast.yaml" <<-END

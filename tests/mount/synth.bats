@@ -56,6 +56,7 @@ ready_in_time()
 	done
 }
 
+# bats test_tags=slow
 @test "8 concurrent readers get the bytes of the generator" {
 	for content in jpeg random; do
 		spec=synth:imagenet,files=400,seed=3,content=$content
@@ -82,6 +83,7 @@ ready_in_time()
 	diff -r -x .gpemu-data.json "$src" "$mp"
 }
 
+# bats test_tags=slow
 @test "mounts with one seed are equal, with two seeds different" {
 	mkdir "$BATS_TEST_TMPDIR/mp2" "$BATS_TEST_TMPDIR/mp3"
 	gpemu-fs synth:imagenet,files=300,seed=4 "$mp"

@@ -20,6 +20,7 @@ need()
 	command -v "$1" >/dev/null || skip "$1 is not installed"
 }
 
+# bats test_tags=slow
 @test "random accesses of every kind match the source, in every mode" {
 	make_files 60 60000
 	head -c 9000001 /dev/urandom >"$src/large"
@@ -85,6 +86,7 @@ need()
 	[ "$(rg -laF --no-ignore --mmap needle "$mp" | wc -l)" = 3 ]
 }
 
+# bats test_tags=slow
 @test "numpy.memmap reads arrays in every mode" {
 	python=
 	for p in python3 /usr/bin/python3; do
