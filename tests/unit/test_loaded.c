@@ -175,8 +175,9 @@ static void bad_rows(void **state)
 		{ HEAD READ ROW(1, "4K", "1us", "2us")
 			  ROW(4, "4K", "1us", "2us") ROW(2, "8K", "1us", "2us"),
 		  "ascend, by in_queue and then by size" },
-		{ HEAD READ ROW(1, "4K", "2us", "1us"),
-		  "quantiles must ascend" },
+		{ HEAD READ ROW(1, "4K", "1us", "2us")
+			  ROW(1, "8K", "2us", "1us"),
+		  "t:7:5: quantiles must ascend" },
 		{ HEAD READ "  - {in_queue: 1, size: 4K}\n",
 		  "quantiles must go from 0 to 1" },
 		{ HEAD
