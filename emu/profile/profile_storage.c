@@ -65,12 +65,18 @@ static const struct conf_field loaded_fields[] = {
 	{ 0 },
 };
 
+static int check_row(const void *object, struct err *err)
+{
+	const struct storage_loaded *row = object;
+
+	return dist_check_quantiles(&row->quantiles, err);
+}
+
 static int check_loaded(const struct conf_list *l, struct err *err)
 {
 	const struct storage_loaded *v = l->items;
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < l->n; i++) {
+	for (size_t i = 0; i < l->n; i++) {
 		bool next = i && v[i].in_queue == v[i - 1].in_queue;
 
 		if (i ? v[i].in_queue < v[i - 1].in_queue ||
@@ -79,9 +85,8 @@ static int check_loaded(const struct conf_list *l, struct err *err)
 			return err_set(err, -EINVAL,
 				       "loaded must start at in_queue 1 and "
 				       "ascend, by in_queue and then by size");
-		r = dist_check_quantiles(&v[i].quantiles, err);
 	}
-	return r;
+	return 0;
 }
 
 static int check_class(const void *object, struct err *err)
@@ -140,7 +145,7 @@ static const struct conf_field class_fields[] = {
 	  .max = 1000 },
 	{ "loaded", CONF_LIST, offsetof(struct storage_class, loaded),
 	  .item = CONF_RECORD, .item_size = sizeof(struct storage_loaded),
-	  .fields = loaded_fields },
+	  .fields = loaded_fields, .check = check_row },
 	RATE(struct storage_class, mb_per_s),
 	{ 0 },
 };

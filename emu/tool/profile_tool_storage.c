@@ -436,6 +436,7 @@ static int measure_storage(void *options, char **args, FILE *f, json_t **ret,
 			   struct err *err)
 {
 	struct options *o = options;
+	struct storage_profile *against = NULL;
 	struct stop stop = { .fd = -1 };
 	int r;
 
@@ -444,6 +445,10 @@ static int measure_storage(void *options, char **args, FILE *f, json_t **ret,
 	if (!o->output && !o->against)
 		return err_set(err, -EDOM, "--output or --against is missing");
 	r = defaults_of(o);
+	/* before minutes of measurements */
+	if (r == 0 && o->against)
+		r = storage_profile_load(o->against, &against, err);
+	storage_profile_free(against);
 	if (r == 0)
 		r = stop_init(&stop, err);
 	if (r == 0)

@@ -293,17 +293,20 @@ static uint64_t in_queue(const struct device *d, uint64_t now)
 	return n;
 }
 
-/* Draw how long a read takes among those in the device. The last one of a lone
- * reader may still seem to be there, as its answer left early. */
-static uint64_t draw_loaded(struct device *d, const struct storage_class *c,
+/* Draw how long a read takes, or a write that costs what a read does, among
+ * those in the device. The last one of a lone reader may still seem to be
+ * there, as its answer left early. */
+static uint64_t draw_loaded(struct device *d, enum storage_op op,
 			    uint64_t bytes, uint64_t now)
 {
 	uint64_t n = in_queue(d, later(now, EARLY_NS));
+	double ns;
 
 	if (n > 1)
 		n = in_queue(d, now);
-	return (uint64_t)storage_loaded_ns(c, bytes, n,
-					   rng_double(&d->rng[STORAGE_READ]));
+	ns = storage_loaded_ns(storage_class_of(d->profile, op), bytes, n,
+			       rng_double(&d->rng[op]));
+	return (uint64_t)fmin(ns, (double)LAST_NS);
 }
 
 /*
@@ -311,7 +314,7 @@ static uint64_t draw_loaded(struct device *d, const struct storage_class *c,
  * wait until the link has done the work of those before them. Not used where a
  * quota or a server's channels are the limit: there the later of both counts.
  */
-static uint64_t serve_loaded(struct device *d, const struct storage_class *c,
+static uint64_t serve_loaded(struct device *d, enum storage_op op,
 			     uint64_t bytes, uint64_t issue, uint64_t now)
 {
 	uint64_t own = stream_ns(bytes, d->link_mb_per_s);
@@ -320,7 +323,7 @@ static uint64_t serve_loaded(struct device *d, const struct storage_class *c,
 	if (d->link_busy > ahead)
 		start = MAX(issue, d->link_busy - ahead);
 	d->link_busy = later(MAX(d->link_busy, issue), own);
-	return later(start, draw_loaded(d, c, bytes, now));
+	return later(start, draw_loaded(d, op, bytes, now));
 }
 
 /* It counts in the queue depth until `before` ns before its end. */
@@ -528,7 +531,7 @@ uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
 	const struct storage_class *c = storage_class_of(d->profile, op);
 	uint64_t stripe = d->profile->channels.stripe_bytes;
 	uint64_t issue, seek, done, left = bytes, moved, passed;
-	bool loaded = op == STORAGE_READ && c->loaded.n;
+	bool loaded = c->loaded.n;
 
 	if (op == STORAGE_WRITE && d->buffer.n)
 		return write_buffered(d, object, offset, bytes, now);
@@ -536,7 +539,7 @@ uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
 	issue = pass_cap(d, c, bytes, passed);
 	if (loaded && !d->profile->channels.count &&
 	    !d->profile->quota.window_ns)
-		return remember(d, serve_loaded(d, c, bytes, issue, now), 0,
+		return remember(d, serve_loaded(d, op, bytes, issue, now), 0,
 				now);
 	if (op == STORAGE_SYNC) {
 		if (d->buffer.filled)
@@ -559,11 +562,27 @@ uint64_t device_schedule(struct device *d, enum storage_op op, uint64_t object,
 		left -= piece;
 	} while (left);
 	if (loaded) {
-		passed = later(passed, draw_loaded(d, c, bytes, now));
+		passed = later(passed, draw_loaded(d, op, bytes, now));
 		done = MAX(done, passed);
 	}
 	remember(d, done, moved / 4, now);
 	return loaded ? done : done + dist_time_draw(&c->latency, &d->rng[op]);
+}
+
+/* How long the bytes of a read behind the first `before` take on a channel. If
+ * only `loaded` knows, the mean among those in the device. */
+static uint64_t further_ns(const struct device *d,
+			   const struct storage_class *c, uint64_t before,
+			   uint64_t bytes, uint64_t now)
+{
+	uint64_t end = before + bytes, n = in_queue(d, now);
+	double ns;
+
+	if (!c->loaded.n || d->profile->channels.source)
+		return channel_ns(d, c, end) - channel_ns(d, c, before);
+	ns = storage_loaded_ns(c, end, n, -1) -
+	     storage_loaded_ns(c, before, n, -1);
+	return (uint64_t)fmin(fmax(ns, 0), (double)LAST_NS);
 }
 
 uint64_t device_go_on(struct device *d, uint64_t before, uint64_t bytes,
@@ -574,9 +593,7 @@ uint64_t device_go_on(struct device *d, uint64_t before, uint64_t bytes,
 	const struct storage_class none = { 0 };
 	uint64_t issue = pass_quota(d, &none, bytes, now), start, busy, link;
 
-	busy = hold_channel(d, issue,
-			    channel_ns(d, c, before + bytes) -
-				    channel_ns(d, c, before),
+	busy = hold_channel(d, issue, further_ns(d, c, before, bytes, now),
 			    &start);
 	if (d->link_mb_per_s <= 0)
 		return busy;

@@ -372,6 +372,12 @@ print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 		assert p["read"]["latency"]["value"] == "500us" and p["name"] == "nfs", p
 		assert "--read-latency 500us --bandwidth 1.5G" in p["source"], p
 	PY
+	printf '%s\n' 'name: l' 'source: s' 'read:' '  source: s' '  loaded:' \
+		'  - {in_queue: 1, size: 4K, quantiles: [[0, 100us], [1, 200us]]}' >l.yaml
+	run -0 gpemu-profile check l.yaml
+	[[ "$output" == *"takes 0.15 ms"* ]]
+	run -1 gpemu-profile measure --storage . --against none
+	[[ "$output" == *"unknown storage profile 'none'"* && ! -e storage.state ]]
 	gpemu profile new storage --iops 3000 --seek 8ms --name d >d.yaml
 	run -0 gpemu-profile check d.yaml
 	run -2 gpemu-profile new storage

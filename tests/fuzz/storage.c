@@ -14,8 +14,9 @@ static void ask_device(const struct storage_profile *p)
 		return;
 	for (unsigned i = 0; i < 64; i++) {
 		enum storage_op op = (enum storage_op)(i % STORAGE_N_OPS);
-		uint64_t bytes =
-			op == STORAGE_READ || op == STORAGE_WRITE ? i << 12 : 0;
+		uint64_t bytes = op == STORAGE_READ || op == STORAGE_WRITE
+					 ? (uint64_t)i << (12 + i % 3 * 8)
+					 : 0;
 
 		PROMISED(device_schedule(d, op, i % 3, i << 14, bytes, now) >=
 			 now);

@@ -162,6 +162,40 @@ static void one_server_adds_up(void **state)
 	storage_profile_free(p);
 }
 
+/* A profile that has nothing else. */
+static void the_costs_of_writes_and_of_the_rest(void **state)
+{
+	struct storage_profile *p =
+		parsed(HEAD READ ROW(1, "4K", "100us", "100us")
+			       ROW(1, "128K", "410us", "410us"));
+	struct device *d;
+
+	(void)state;
+	assert_int_equal(device_new(p, 1, &d), 0);
+	assert_int_equal(device_schedule(d, STORAGE_WRITE, 1, 0, 128 * KIB, 0),
+			 410000);
+	assert_int_equal(device_go_on(d, 64 * KIB, 64 * KIB, 1000000),
+			 1000000 + 160000);
+	device_free(d);
+	storage_profile_free(p);
+}
+
+/* No time is too long to be one: 31 years at most. */
+static void the_longest(void **state)
+{
+	struct storage_profile *p =
+		parsed(HEAD READ ROW(1, "1", "0us", "0us")
+			       ROW(1, "2", "3600s", "3600s"));
+	struct device *d;
+
+	(void)state;
+	assert_int_equal(device_new(p, 1, &d), 0);
+	assert_int_equal(device_schedule(d, STORAGE_READ, 1, 0, GIB, 0),
+			 1000000000000000000);
+	device_free(d);
+	storage_profile_free(p);
+}
+
 static void bad_rows(void **state)
 {
 	static const struct {
@@ -175,8 +209,9 @@ static void bad_rows(void **state)
 		{ HEAD READ ROW(1, "4K", "1us", "2us")
 			  ROW(4, "4K", "1us", "2us") ROW(2, "8K", "1us", "2us"),
 		  "ascend, by in_queue and then by size" },
-		{ HEAD READ ROW(1, "4K", "2us", "1us"),
-		  "quantiles must ascend" },
+		{ HEAD READ ROW(1, "4K", "1us", "2us")
+			  ROW(1, "8K", "2us", "1us"),
+		  "t:7:5: quantiles must ascend" },
 		{ HEAD READ "  - {in_queue: 1, size: 4K}\n",
 		  "quantiles must go from 0 to 1" },
 		{ HEAD
@@ -207,6 +242,8 @@ int main(void)
 		cmocka_unit_test(the_rate_is_depth_over_time),
 		cmocka_unit_test(limits_hold_for_more),
 		cmocka_unit_test(one_server_adds_up),
+		cmocka_unit_test(the_costs_of_writes_and_of_the_rest),
+		cmocka_unit_test(the_longest),
 		cmocka_unit_test(bad_rows),
 	};
 
