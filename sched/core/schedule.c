@@ -9,9 +9,28 @@
 #include "sched/core/schedule.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "common/util.h"
+
+struct schedule_array {
+	struct schedule_array *next;
+	max_align_t items[];
+};
+
+void *schedule_array(struct schedule *s, size_t n, size_t size)
+{
+	/* of items for each job or user: the product fits */
+	struct schedule_array *a = calloc(1, sizeof(*a) + n * size);
+
+	s->no_memory |= !a;
+	if (!a)
+		return NULL;
+	a->next = s->arrays;
+	s->arrays = a;
+	return a->items;
+}
 
 int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 		  const void *options, const struct placement_ops *placement,
@@ -21,7 +40,8 @@ int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 	size_t parts = 1;
 	int r;
 
-	*s = (struct schedule){ .options = options,
+	*s = (struct schedule){ .options = options ? options
+						   : ops->plugin.defaults,
 				.rng = rng_stream(seed, "schedule", 0) };
 	r = placement_init(&s->placement, placement, placement_options, seed,
 			   v->cluster, v->jobs, v->n_jobs);
@@ -43,13 +63,20 @@ int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 		r = queue_init(&s->queue, v->jobs, v->n_jobs);
 	if (r < 0)
 		return r;
-	return ops->begin ? ops->begin(s, v, err) : 0;
+	r = ops->begin ? ops->begin(s, v, err) : 0;
+	return r == 0 && s->no_memory ? -ENOMEM : r;
 }
 
 void schedule_fini(struct schedule *s)
 {
 	if (s->ops && s->ops->end)
 		s->ops->end(s);
+	while (s->arrays) {
+		struct schedule_array *next = s->arrays->next;
+
+		free(s->arrays);
+		s->arrays = next;
+	}
 	placement_fini(&s->placement);
 	cluster_fini(&s->scratch);
 	plan_fini(&s->all);

@@ -376,14 +376,6 @@ static void move_clock(struct live *l)
 	}
 }
 
-/* The first round not before a time. */
-static uint64_t round_from(const struct live *l, uint64_t at_ns)
-{
-	uint64_t round = l->c.round_ns;
-
-	return round ? (at_ns + round - 1) / round * round : 0;
-}
-
 static uint64_t next_arrival(const struct live *l)
 {
 	return l->n_arrived < l->n ? l->jobs[l->n_arrived].arrival_ns
@@ -408,7 +400,8 @@ static void arrive(struct live *l)
 		job->state = JOB_WAITING;
 		job->since_ns = l->now_ns;
 		if (!l->n_active) /* no rounds were due */
-			l->round_ns = round_from(l, job->arrival_ns);
+			l->round_ns =
+				schedule_round(l->c.round_ns, job->arrival_ns);
 		l->active[l->n_active++] = (uint32_t)l->n_arrived++;
 		l->changed = l->unsaved = true;
 	}
@@ -422,7 +415,7 @@ static int decide(struct live *l, struct err *err)
 
 	l->changed = false;
 	l->asked_ns = l->now_ns;
-	l->round_ns = round_from(l, l->now_ns + 1);
+	l->round_ns = schedule_round(l->c.round_ns, l->now_ns + 1);
 	plan_reset(&l->plan);
 	if (!l->n_active)
 		return 0;

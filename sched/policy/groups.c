@@ -138,3 +138,10 @@ int groups_decide(struct schedule *s, const struct view *v, struct groups *g,
 	free(l.started);
 	return r;
 }
+
+int groups_alone(struct schedule *s, const struct view *v, struct plan *ret)
+{
+	struct groups g = { .order = GROUPS_ARRIVAL, .most = 1 };
+
+	return groups_decide(s, v, &g, ret);
+}
