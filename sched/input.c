@@ -4,9 +4,14 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "common/word.h"
 #include "common/conf/plugin_choice.h"
+#include "common/program/gnuplot.h"
+#include "sched/chart/gantt.h"
+#include "sched/chart/perfetto.h"
 #include "sched/command.h"
 
 int input_check_nodes(const void *object, struct err *err)
@@ -135,6 +140,36 @@ int input_check_placements(const void *object, struct err *err)
 			     check_placement, NULL, err);
 }
 
+int input_check_chart(const void *object, struct err *err)
+{
+	return gnuplot_check(*(char *const *)object, err);
+}
+
+int input_percentages(const char *text, size_t most, double *ret,
+		      struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	char *rest = copy, *word;
+	size_t n = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	while ((word = strsep(&rest, ","))) {
+		size_t length = strlen(word);
+
+		if (length && word[length - 1] == '%')
+			word[length - 1] = 0;
+		if (n == most || units_parse_double(word, &ret[n]) < 0 ||
+		    ret[n] < 0 || ret[n] > 1000)
+			return err_set(err, -EINVAL,
+				       "'%s' is not one of up to %zu "
+				       "percentages",
+				       word, most);
+		ret[n++] /= 100;
+	}
+	return (int)n;
+}
+
 /* --- from options to a simulation ----------------------------------------- */
 
 int driver_cell(struct sim_cell *c, const char *policy, const char *placement,
@@ -157,10 +192,31 @@ int driver_cell(struct sim_cell *c, const char *policy, const char *placement,
 		       : places;
 }
 
+/* Of the words of --by. -EINVAL with a text. */
+static int settle_by(struct chart_options *o, struct err *err)
+{
+	static const char *const words[] = {
+		[REPORT_USERS] = "user", [REPORT_CLASSES] = "class"
+	};
+	_cleanup_free_ char *copy = strdup(o->by ? o->by : "");
+	char *rest = o->by ? copy : NULL, *word;
+
+	if (!copy)
+		return -ENOMEM;
+	while ((word = strsep(&rest, ","))) {
+		int i = WORD_FIND(words, "--by", word, err);
+
+		if (i < 0)
+			return i;
+		o->by_table[i] = true;
+	}
+	return 0;
+}
+
 int driver_settle(void *options, struct err *err)
 {
 	struct driver_options *o = options;
-	int r = charts_settle(&o->charts, err);
+	int r = settle_by(&o->charts, err);
 
 	return r < 0 ? r : progress_parse(o->progress, &o->progress_mode, err);
 }
@@ -202,7 +258,20 @@ struct sim driver_sim(const struct driver_options *d, const struct cluster *c,
 			     .workload = w,
 			     .seed = d->common.seed,
 			     .round_ns = d->round_ns,
-			     .keep_history = charts_keep_history(&d->charts) };
+			     .keep_history = d->charts.gantt ||
+					     d->charts.timeline };
+}
+
+/* Can what is asked for be drawn, of all cells? -EINVAL with a text. */
+static int check_charts(const struct chart_options *o, const struct sim *sim,
+			struct err *err)
+{
+	if (o->plot && !sim->cluster->whole.gpu_milli)
+		return err_set(err, -EINVAL,
+			       "%s: the cluster has no GPUs to plot", o->plot);
+	return o->gantt ? gantt_check(o->gantt, sim->workload, sim->cluster,
+				      sim->n_cells, err)
+			: 0;
 }
 
 int driver_check(const struct driver_options *d, const struct sim *sim,
@@ -212,9 +281,44 @@ int driver_check(const struct driver_options *d, const struct sim *sim,
 	int r = sim_check(sim->workload, sim->cluster, err);
 
 	if (r == 0)
-		r = charts_check(&d->charts, sim, err);
+		r = check_charts(&d->charts, sim, err);
 	if (r == 0 && sim_cpus_idle(sim->workload, sim->cluster, &note))
 		log_warn("%s", note.text);
+	return r;
+}
+
+void driver_tables(const struct chart_options *o, const struct sim *sim,
+		   const char *kind)
+{
+	report_table(sim, kind);
+	for (int i = REPORT_USERS; i <= REPORT_CLASSES; i++)
+		if (o->by_table[i])
+			report_groups(sim, (enum report_by)i);
+}
+
+int driver_draw(const struct chart_options *o, const struct sim *sim,
+		struct err *err)
+{
+	_cleanup_free_ struct history_named *v =
+		calloc(sim->n_cells + 1, sizeof(*v));
+	size_t n = 0;
+	int r = 0;
+
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; i < sim->n_cells; i++)
+		if (sim->cells[i].done)
+			v[n++] = (struct history_named){
+				sim->cells[i].name, &sim->cells[i].history
+			};
+	if (o->plot)
+		r = plot_draw(sim, o->plot, err);
+	if (r == 0 && o->timeline)
+		r = perfetto_write(o->timeline, sim->workload, sim->cluster, v,
+				   n, err);
+	if (r == 0 && o->gantt)
+		r = gantt_draw(o->gantt, sim->workload, sim->cluster, v, n,
+			       err);
 	return r;
 }
 
