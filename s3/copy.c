@@ -11,20 +11,12 @@
 #include "common/tick.h"
 #include "common/util.h"
 #include "s3/multipart.h"
+#include "s3/object.h"
 #include "s3/proto/conditions.h"
 #include "s3/proto/metadata.h"
-#include "s3/proto/xml.h"
 #include "s3/put.h"
 
 enum { PIECE = 1 << 20 }; /* arbitrary: fits a cache */
-
-/* What the copy is of. */
-struct source {
-	char etag[STORED_ETAG];
-	int64_t mtime_s;
-	uint64_t bytes;
-	const char *headers;
-};
 
 /* --- the source --------------------------------------------------------- */
 
@@ -54,37 +46,26 @@ static enum failure key_of(const struct exchange *x, char **ret)
 }
 
 static enum failure find_source(struct exchange *x, const char *key,
-				struct source *ret)
+				struct object_about *ret)
 {
 	const struct tree *t = x->service->names.tree;
 	struct put *p = x->put;
 
 	p->from_node = names_find(&x->service->names, key);
-	if (p->from_node != TREE_NONE) {
-		const struct tree_node *n =
-			&t->nodes[tree_file(t, p->from_node)];
-
+	if (p->from_node == TREE_NONE)
+		p->from = objects_find(p->objects, key, &p->from_fd);
+	else
 		p->from_node = tree_file(t, p->from_node);
-		*ret = (struct source){ .mtime_s = n->mtime_s,
-					.bytes = n->bytes,
-					.headers = "" };
-		stored_make_etag(key, n->bytes, n->mtime_s, n->mtime_ns,
-				 ret->etag);
-		return FAILURE_NONE;
-	}
-	p->from = objects_find(p->objects, key, &p->from_fd);
-	if (!p->from)
+	if (p->from_node == TREE_NONE && !p->from)
 		return FAILURE_NO_SUCH_KEY;
-	*ret = (struct source){ .mtime_s = p->from->mtime_s,
-				.bytes = p->from->bytes,
-				.headers = p->from->headers ? p->from->headers
-							    : "" };
-	strcpy(ret->etag, p->from->etag);
+	object_about(t, key, p->from_node, p->from, ret);
+	if (!p->from)
+		return FAILURE_NONE;
 	return p->from_fd < 0 ? failure_of(p->from_fd) : FAILURE_NONE;
 }
 
 /* "bytes=0-9", of the source */
-static enum failure read_range(struct exchange *x, const struct source *s)
+static enum failure read_range(struct exchange *x, const struct object_about *s)
 {
 	const char *range = exchange_header(x, "x-amz-copy-source-range");
 	struct put *p = x->put;
@@ -106,7 +87,7 @@ static enum failure read_range(struct exchange *x, const struct source *s)
 }
 
 static enum failure check_conditions(const struct exchange *x,
-				     const struct source *s)
+				     const struct object_about *s)
 {
 #define OF_SOURCE(name) exchange_header(x, "x-amz-copy-source-" name)
 	const struct conditions c = {
@@ -123,7 +104,8 @@ static enum failure check_conditions(const struct exchange *x,
 
 /* The headers of the copy: those of the source, or of the request. */
 static enum failure choose_headers(struct exchange *x, const char *key,
-				   const struct source *s, const char **why)
+				   const struct object_about *s,
+				   const char **why)
 {
 	const char *given = exchange_header(x, "x-amz-metadata-directive");
 	bool replace = given && !strcasecmp(given, "REPLACE");
@@ -196,26 +178,23 @@ static int work(void *ctx)
 
 static enum MHD_Result answer(struct exchange *x)
 {
-	const char *name = x->operation == OPERATION_COPY ? "CopyObjectResult"
-							  : "CopyPartResult";
-	char *text = NULL;
-	size_t n = 0;
-	FILE *f = open_memstream(&text, &n);
+	FILE *f = xml_begin(&x->xml,
+			    x->operation == OPERATION_COPY ? "CopyObjectResult"
+							   : "CopyPartResult",
+			    true);
 
 	if (!f)
 		return exchange_fail(x, FAILURE_UNAVAILABLE, NULL);
-	fprintf(f, XML_START "<%s" XML_SPACE ">", name);
 	xml_time(f, "LastModified", tick_realtime() / (int64_t)NS_PER_S, 0);
 	xml_element(f, "ETag", x->put->etag);
-	fprintf(f, "</%s>", name);
-	return exchange_xml(x, f, &text, &n);
+	return exchange_xml(x);
 }
 
 static enum MHD_Result finish(struct exchange *x)
 {
-	enum failure f = x->error ? failure_of(x->error) : x->failure;
+	enum failure f = FAILURE_NONE;
 
-	if (f == FAILURE_NONE && x->operation == OPERATION_COPY_PART)
+	if (x->operation == OPERATION_COPY_PART)
 		f = multipart_add(x, &x->put->file, x->put->md5);
 	return f ? exchange_fail(x, f, NULL) : answer(x);
 }
@@ -223,7 +202,7 @@ static enum MHD_Result finish(struct exchange *x)
 static enum failure prepare(struct exchange *x, const char **why)
 {
 	_cleanup_free_ char *key = NULL;
-	struct source s;
+	struct object_about s;
 	enum failure f = put_check_key(x, why);
 
 	if (f == FAILURE_NONE && !put_new(x))
