@@ -139,8 +139,7 @@ static bool serial_fit(const struct points *p, double per_s, double mb_per_s,
 	return sum > DIFFERS * longer && took > sqrt(sum * longer);
 }
 
-/* --- durations, as a profile gives them ------------------------------------
- */
+/* --- durations, as a profile gives them ----------------------------------- */
 
 /* The depths at which several sizes are measured: powers of two up to this. */
 enum { TIMES_DEPTH = 64 };

@@ -8,6 +8,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "net/redial.h"
@@ -92,7 +93,7 @@ static void tell_news(struct desk *d)
 	struct shelf *s = d->links->shelf;
 	struct msg m = { .type = PREPD_EPOCH, .job = d->links->job };
 
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	m.epoch = s->sweep.epoch;
 	m.a = s->sweep.splits.samples;
 	if (d->turn != s->turn) {
@@ -106,7 +107,6 @@ static void tell_news(struct desk *d)
 		m.split = s->sweep.done[d->n_told++];
 		put(d, &m);
 	}
-	pthread_mutex_unlock(&s->lock);
 }
 
 /* --- messages ------------------------------------------------------------- */

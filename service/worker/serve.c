@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "net/loop.h"
@@ -394,12 +395,11 @@ struct serve {
 
 static void stop(struct serve *s, const char *why)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	s->stopping = true;
 	if (why)
 		err_set(&s->err, -EPROTO, "%s", why);
 	pthread_cond_signal(&s->over);
-	pthread_mutex_unlock(&s->lock);
 }
 
 /* --- jobs ----------------------------------------------------------------- */
