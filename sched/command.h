@@ -80,14 +80,6 @@ int input_workload(const struct input_options *o, struct cluster *c,
 json_t *input_describe(json_t *j, const struct workload *w,
 		       const struct cluster *c);
 
-/*
- * Call `fn` with each choice of a list "NAME:KEY=VALUE,NAME", or with each of
- * the table for "all". Stops at the first that does not return 0.
- */
-int input_choices(const struct plugin *const table[], const char *list,
-		  int (*fn)(void *ctx, const char *choice, struct err *err),
-		  void *ctx, struct err *err);
-
 /* What `simulate` and `run` show of their schedules: tables by user and class,
  * plots, Gantt charts and timelines. */
 struct chart_options {

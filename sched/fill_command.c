@@ -494,8 +494,8 @@ static int fill(const void *options, struct cluster *c, struct workload *w,
 
 	cells.fill.stop = &cells.stop;
 	if (r == 0)
-		r = input_choices(placement_table, o->placements, add_choice,
-				  &cells, err);
+		r = plugin_choice_each(placement_table, o->placements,
+				       add_choice, &cells, err);
 	if (r == 0)
 		r = check_gpus(c, w, err);
 	cells.results = calloc(cells.n * o->runs + 1, sizeof(*cells.results));

@@ -94,28 +94,6 @@ json_t *input_describe(json_t *j, const struct workload *w,
 	return j;
 }
 
-int input_choices(const struct plugin *const table[], const char *list,
-		  int (*fn)(void *ctx, const char *choice, struct err *err),
-		  void *ctx, struct err *err)
-{
-	int r = 0;
-
-	if (!strcmp(list, "all")) {
-		for (size_t i = 0; r == 0 && table[i]; i++)
-			r = fn(ctx, table[i]->name, err);
-		return r;
-	}
-	for (;;) {
-		size_t n = plugin_choice_length(list);
-		_cleanup_free_ char *one = strndup(list, n);
-
-		r = one ? fn(ctx, one, err) : -ENOMEM;
-		if (r || !list[n])
-			return r;
-		list += n + 1;
-	}
-}
-
 static int check_policy(void *ctx, const char *choice, struct err *err)
 {
 	(void)ctx;
@@ -130,14 +108,14 @@ static int check_placement(void *ctx, const char *choice, struct err *err)
 
 int input_check_policies(const void *object, struct err *err)
 {
-	return input_choices(schedule_table, *(char *const *)object,
-			     check_policy, NULL, err);
+	return plugin_choice_each(schedule_table, *(char *const *)object,
+				  check_policy, NULL, err);
 }
 
 int input_check_placements(const void *object, struct err *err)
 {
-	return input_choices(placement_table, *(char *const *)object,
-			     check_placement, NULL, err);
+	return plugin_choice_each(placement_table, *(char *const *)object,
+				  check_placement, NULL, err);
 }
 
 int input_check_chart(const void *object, struct err *err)

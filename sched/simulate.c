@@ -86,7 +86,8 @@ static int add_policy(void *ctx, const char *policy, struct err *err)
 	int r;
 
 	m->policy = policy;
-	r = input_choices(placement_table, m->o->placements, add_cell, m, err);
+	r = plugin_choice_each(placement_table, m->o->placements, add_cell, m,
+			       err);
 	return MIN(r, 0);
 }
 
@@ -140,8 +141,8 @@ static int simulate(const void *options, struct cluster *c, struct workload *w,
 	r = MIN(r, 0);
 
 	if (r == 0)
-		r = input_choices(schedule_table, o->policies, add_policy,
-				  &making, err);
+		r = plugin_choice_each(schedule_table, o->policies, add_policy,
+				       &making, err);
 	if (r == 0)
 		r = driver_check(&o->d, &sim, err);
 	if (r == 0)

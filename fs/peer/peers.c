@@ -76,10 +76,7 @@ static int peer_link_init(struct peer_link *l, struct peer_shared *shared,
 	*l = (struct peer_link){ .shared = shared,
 				 .node = node,
 				 .first = NO_SLOT };
-	l->redial = (struct redial){ .tick = shared->tick,
-				     .least_ns = LEAST_PAUSE_NS,
-				     .most_ns = MOST_PAUSE_NS };
-	redial_reset(&l->redial);
+	redial_init(&l->redial, shared->tick, LEAST_PAUSE_NS, MOST_PAUSE_NS);
 	l->slots = calloc(PEER_MOST_GETS, sizeof(*l->slots));
 	if (!l->slots)
 		return -ENOMEM;

@@ -48,10 +48,7 @@ struct desk {
 static void desk_init(struct desk *d)
 {
 	outbox_init(&d->out);
-	d->redial = (struct redial){ .tick = d->links->tick,
-				     .least_ns = LEAST_PAUSE_NS,
-				     .most_ns = MOST_PAUSE_NS };
-	redial_reset(&d->redial);
+	redial_init(&d->redial, d->links->tick, LEAST_PAUSE_NS, MOST_PAUSE_NS);
 	d->gone_since = tick_now(d->links->tick);
 }
 
@@ -192,7 +189,6 @@ static void ended(struct conn *c, int why)
 
 	d->conn = NULL;
 	outbox_fini(&d->out);
-	outbox_init(&d->out);
 	d->greeted = false;
 	if (d->dropped)
 		shelf_closed(d->links->shelf);

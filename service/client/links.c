@@ -301,7 +301,6 @@ static void ended(struct conn *c, int why)
 	w->conn = NULL;
 	w->greeted = false;
 	outbox_fini(&w->out);
-	outbox_init(&w->out);
 	if (w->receiving)
 		shelf_free(l->shelf, TAKE_PTR(w->receiving));
 	link_return_buffers(w);
@@ -352,10 +351,7 @@ static int link_new(struct links *l, uint64_t id, const char *address,
 	w->all = l;
 	w->id = id;
 	w->slot = LINK_NO_SLOT;
-	w->redial = (struct redial){ .tick = l->tick,
-				     .least_ns = LEAST_PAUSE_NS,
-				     .most_ns = MOST_PAUSE_NS };
-	redial_reset(&w->redial);
+	redial_init(&w->redial, l->tick, LEAST_PAUSE_NS, MOST_PAUSE_NS);
 	outbox_init(&w->out);
 	r = access_find(l->access, address, &w->at, err);
 	if (r < 0) {
