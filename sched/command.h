@@ -60,15 +60,7 @@ int input_percentages(const char *text, size_t most, double *ret,
 	}
 
 /* For `kinds` of a program. */
-#define INPUT_KINDS                                                       \
-	{ "trace", .print = workload_names_print, .which = 0 },           \
-		{ "cluster", .print = workload_names_print, .which = 1 }, \
-		{ "speeds", .print = workload_names_print, .which = 2 },  \
-		{ "policy", .table = schedule_table },                    \
-		{ "placement", .table = placement_table },                \
-	{                                                                 \
-		"format", .table = reader_table                           \
-	}
+extern const struct cli_kind input_kinds[];
 
 /* Also reports, on the terminal, the lines of the trace that are no job or not
  * a whole one. */

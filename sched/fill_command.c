@@ -250,8 +250,6 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
-
 static const struct cli_program program = {
 	.name = "gpemu-sched fill",
 	.summary = "Fill a cluster with tasks that never leave: how many of "
@@ -259,7 +257,7 @@ static const struct cli_program program = {
 	.notes = "--trace and a cluster (--cluster or --nodes) are required. "
 		 "--list trace, cluster or placement lists the names.",
 	.fields = fields,
-	.kinds = kinds,
+	.kinds = input_kinds,
 	.settle = driver_settle,
 };
 

@@ -14,6 +14,16 @@
 #include "sched/chart/perfetto.h"
 #include "sched/command.h"
 
+const struct cli_kind input_kinds[] = {
+	{ "trace", .print = workload_names_print, .which = 0 },
+	{ "cluster", .print = workload_names_print, .which = 1 },
+	{ "speeds", .print = workload_names_print, .which = 2 },
+	{ "policy", .table = schedule_table },
+	{ "placement", .table = placement_table },
+	{ "format", .table = reader_table },
+	{ 0 },
+};
+
 int input_check_nodes(const void *object, struct err *err)
 {
 	struct cluster c = { 0 };

@@ -70,8 +70,6 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
-
 static const struct cli_program program = {
 	.name = "gpemu-sched run",
 	.args = "-- PROGRAM [OPTION...]",
@@ -84,7 +82,7 @@ static const struct cli_program program = {
 		 "model of its GPUs, and their node. After an interruption or "
 		 "a kill, the same command with the same --output continues.",
 	.fields = fields,
-	.kinds = kinds,
+	.kinds = input_kinds,
 	.settle = driver_settle,
 };
 

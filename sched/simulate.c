@@ -42,8 +42,6 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
-
 static const struct cli_program program = {
 	.name = "gpemu-sched simulate",
 	.summary = "Run the jobs of a trace on an event clock: completion "
@@ -52,7 +50,7 @@ static const struct cli_program program = {
 		 "--list trace, cluster, speeds, policy, placement or format "
 		 "lists the names.",
 	.fields = fields,
-	.kinds = kinds,
+	.kinds = input_kinds,
 	.settle = driver_settle,
 };
 

@@ -109,6 +109,13 @@ void *schedule_array(struct schedule *s, size_t n, size_t size);
 /* For a policy's own `decide`: s->sorted, all active jobs if they may be
  * preempted, else those that wait. -ENOMEM. */
 int schedule_queue(struct schedule *s, const struct view *v, size_t *ret_n);
+/*
+ * For a policy that places by itself: start the waiting jobs that are not its
+ * own where the placement finds room in s->scratch, first come, first served.
+ * -ENOMEM.
+ */
+int schedule_others(struct schedule *s, const struct view *v,
+		    bool (*is_own)(const struct job *job), struct plan *ret);
 /* Jobs are not what plans have made of them: a live one failed, or repeats
  * steps. The next decision looks at all of them. */
 void schedule_refresh(struct schedule *s);

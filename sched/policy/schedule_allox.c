@@ -26,7 +26,7 @@
 
 #include "common/conf/conf.h"
 #include "common/util.h"
-#include "sched/policy/others.h"
+#include "sched/core/schedule.h"
 #include "sched/solver/assign.h"
 
 /* Jobs in a matching at most. Source: the paper's simulator. */
@@ -447,7 +447,7 @@ static int allox_decide(struct schedule *s, const struct view *v,
 				r = start_matched(s, v, n, ret);
 		}
 	}
-	return r < 0 ? r : others_start(s, v, is_matched, ret);
+	return r < 0 ? r : schedule_others(s, v, is_matched, ret);
 }
 
 const struct schedule_ops schedule_allox = {
