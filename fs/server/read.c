@@ -20,7 +20,7 @@
  * and device time stay the same. Meanwhile the request reads its bytes from the
  * source again, for itself (fs/server/budget.h).
  */
-#include "fs/server/read.h"
+#include "fs/server/state.h"
 
 #include <errno.h>
 #include <stdlib.h>
