@@ -28,7 +28,6 @@
 #include "common/util.h"
 #include "sched/live/argv.h"
 #include "sched/live/gpus.h"
-#include "sched/live/group.h"
 #include "sched/live/held.h"
 #include "sched/live/remote.h"
 #include "sched/live/state.h"
