@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -358,10 +359,9 @@ void nic_book(struct nic *nic, struct link *l, struct nic_flow *f, size_t n,
 		ready = MAX(ready, now - MOST_LATE_NS);
 	ready = MIN(ready, now);
 	f->booked = MIN(n, nic->piece);
-	pthread_mutex_lock(&nic->lock);
+	LOCK_SCOPE(&nic->lock);
 	book_gradients(nic, ready);
 	f->at = link_send(l, ready, f->booked);
-	pthread_mutex_unlock(&nic->lock);
 }
 
 void nic_pass(struct nic_flow *f, size_t n, uint64_t *count)
@@ -379,13 +379,9 @@ void nic_idle(struct nic_flow *f)
 int nic_reduce(struct nic *n, uint64_t id, const struct gradients_bucket *b,
 	       uint64_t now)
 {
-	int r;
-
-	pthread_mutex_lock(&n->lock);
+	LOCK_SCOPE(&n->lock);
 	book_gradients(n, now);
-	r = gradients_add(&n->gradients, id, b);
-	pthread_mutex_unlock(&n->lock);
-	return r;
+	return gradients_add(&n->gradients, id, b);
 }
 
 /* The walk over all that is ahead takes milliseconds: without the lock. */

@@ -2,9 +2,6 @@
 /*
  * When to dial an address again: after a pause that doubles with each loss,
  * until a connection is of use.
- *
- *	struct redial r = { .tick = tick, .least_ns = ..., .most_ns = ... };
- *	redial_reset(&r);
  */
 #ifndef GPEMU_NET_REDIAL_H
 #define GPEMU_NET_REDIAL_H
@@ -23,6 +20,13 @@ struct redial {
 static inline void redial_reset(struct redial *r)
 {
 	r->pause_ns = tick_emulated(r->tick, r->least_ns);
+}
+
+static inline void redial_init(struct redial *r, const struct tick *tick,
+			       uint64_t least_ns, uint64_t most_ns)
+{
+	*r = (struct redial){ tick, least_ns, most_ns };
+	redial_reset(r);
 }
 
 /* Is the next pause the longest? */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/thread.h"
 #include "common/tick.h"
 #include "common/util.h"
 
@@ -272,14 +273,13 @@ bool body_ready(struct body *b, int *ret_error)
 {
 	bool ready;
 
-	pthread_mutex_lock(&b->lock);
+	LOCK_SCOPE(&b->lock);
 	ready = b->first || b->error;
 	*ret_error = b->first ? 0 : b->error;
 	if (!ready) {
 		b->waits = true;
 		MHD_suspend_connection(b->connection);
 	}
-	pthread_mutex_unlock(&b->lock);
 	return ready;
 }
 

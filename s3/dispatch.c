@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -11,13 +12,13 @@
 #include "common/percent.h"
 #include "common/tick.h"
 #include "common/util.h"
-#include "s3/copy.h"
 #include "s3/exchange.h"
 #include "s3/multipart.h"
 #include "s3/object.h"
+#include "s3/proto/conditions.h"
 #include "s3/proto/elements.h"
 #include "s3/proto/host.h"
-#include "s3/proto/xml.h"
+#include "s3/proto/metadata.h"
 #include "s3/put.h"
 
 /* --- buckets -------------------------------------------------------------- */
@@ -34,30 +35,29 @@ static enum MHD_Result about(struct exchange *x)
 {
 	const struct service *s = x->service;
 	const struct tree_node *root = &s->names.tree->nodes[TREE_ROOT];
-	char *text = NULL;
-	size_t n = 0;
 	FILE *f;
 
-	if (x->error)
-		return exchange_fail(x, failure_of(x->error), NULL);
-	f = open_memstream(&text, &n);
+	/* HeadBucket, and CreateBucket of the one there is: nothing */
+	if (x->operation != OPERATION_LOCATION &&
+	    x->operation != OPERATION_LIST_BUCKETS)
+		return exchange_text(x, "application/xml", strdup(""), 0);
+	f = xml_begin(&x->xml,
+		      x->operation == OPERATION_LOCATION
+			      ? "LocationConstraint"
+			      : "ListAllMyBucketsResult",
+		      true);
 	if (!f)
-		return MHD_NO;
+		return exchange_fail(x, FAILURE_UNAVAILABLE, NULL);
 	if (x->operation == OPERATION_LOCATION) {
 		/* the first region is the one without a name */
-		fputs(XML_START "<LocationConstraint" XML_SPACE ">", f);
 		xml_text(f, strcmp(s->region, "us-east-1") ? s->region : "");
-		fputs("</LocationConstraint>", f);
-	} else if (x->operation == OPERATION_LIST_BUCKETS) {
-		fputs(XML_START "<ListAllMyBucketsResult" XML_SPACE
-				"><Owner><ID>gpemu</ID></Owner><Buckets>"
-				"<Bucket>",
-		      f);
+	} else {
+		fputs("<Owner><ID>gpemu</ID></Owner><Buckets><Bucket>", f);
 		xml_element(f, "Name", s->bucket);
 		xml_time(f, "CreationDate", root->mtime_s, root->mtime_ns);
-		fputs("</Bucket></Buckets></ListAllMyBucketsResult>", f);
-	} /* HeadBucket, and CreateBucket of the one there is: nothing */
-	return exchange_xml(x, f, &text, &n);
+		fputs("</Bucket></Buckets>", f);
+	}
+	return exchange_xml(x);
 }
 
 /* --- listings ------------------------------------------------------------- */
@@ -70,18 +70,6 @@ struct listing {
 	bool encoded, owner;
 };
 
-/* A key, or a part of one, as the answer has it. */
-static void add_name(FILE *f, const char *element, const char *name,
-		     bool encoded)
-{
-	fprintf(f, "<%s>", element);
-	if (encoded)
-		percent_encode(name, false, f);
-	else
-		xml_text(f, name);
-	fprintf(f, "</%s>", element);
-}
-
 static void add_found(void *ctx, const char *key, uint32_t node,
 		      const struct stored *o)
 {
@@ -92,13 +80,13 @@ static void add_found(void *ctx, const char *key, uint32_t node,
 	l->count++;
 	if (node == TREE_NONE && !o) {
 		fputs("<CommonPrefixes>", l->prefixes);
-		add_name(l->prefixes, "Prefix", key, l->encoded);
+		xml_key(l->prefixes, "Prefix", key, l->encoded);
 		fputs("</CommonPrefixes>", l->prefixes);
 		return;
 	}
 	object_about(t, key, node, o, &a);
 	fputs("<Contents>", l->keys);
-	add_name(l->keys, "Key", key, l->encoded);
+	xml_key(l->keys, "Key", key, l->encoded);
 	xml_time(l->keys, "LastModified", a.mtime_s, a.mtime_ns);
 	xml_element(l->keys, "ETag", a.etag);
 	fprintf(l->keys, "<Size>%" PRIu64 "</Size>", a.bytes);
@@ -121,43 +109,25 @@ static bool read_token(const char *token, char ret[NAMES_MOST + 1])
 	return true;
 }
 
-static const char *arg_or(const struct exchange *x, const char *name,
-			  const char *otherwise)
-{
-	const char *value = target_arg(&x->target, name);
-
-	return value ? value : otherwise;
-}
-
-static bool read_most(const char *text, size_t *ret)
-{
-	char *end;
-	unsigned long n;
-
-	errno = 0;
-	n = strtoul(text, &end, 10);
-	*ret = MIN(n, MOST_KEYS);
-	return *text >= '0' && *text <= '9' && !*end && !errno &&
-	       n <= INT32_MAX;
-}
-
 /* The query of a listing. NULL: it is right; else what is not. */
 static const char *read_query(const struct exchange *x, bool v2,
 			      struct names_query *q, char token[NAMES_MOST + 1])
 {
 	const char *given = v2 ? target_arg(&x->target, "continuation-token")
 			       : NULL;
-	const char *type = arg_or(x, "list-type", "2");
+	const char *type = target_arg_or(&x->target, "list-type", "2");
+	uint64_t most;
 
-	q->prefix = arg_or(x, "prefix", "");
-	q->delimiter = arg_or(x, "delimiter", "");
-	q->after = arg_or(x, v2 ? "start-after" : "marker", "");
+	q->prefix = target_arg_or(&x->target, "prefix", "");
+	q->delimiter = target_arg_or(&x->target, "delimiter", "");
+	q->after = target_arg_or(&x->target, v2 ? "start-after" : "marker", "");
 	if (strcmp(type, "2"))
 		return "list-type is 2, or not given.";
-	if (strcmp(arg_or(x, "encoding-type", "url"), "url"))
+	if (strcmp(target_arg_or(&x->target, "encoding-type", "url"), "url"))
 		return "encoding-type is url, or not given.";
-	if (!read_most(arg_or(x, "max-keys", "1000"), &q->most))
+	if (!target_number(&x->target, "max-keys", INT32_MAX, MOST_KEYS, &most))
 		return "max-keys is a number from 0 to 2147483647.";
+	q->most = MIN(most, MOST_KEYS);
 	if (given && !*given) /* as if there were none */
 		given = NULL;
 	if (given && !read_token(given, token))
@@ -173,7 +143,7 @@ static void add_next(FILE *f, bool v2, const char *last, bool encoded)
 		NAMES_MOST, sodium_base64_VARIANT_URLSAFE_NO_PADDING)];
 
 	if (!v2) {
-		add_name(f, "NextMarker", last, encoded);
+		xml_key(f, "NextMarker", last, encoded);
 		return;
 	}
 	sodium_bin2base64(token, sizeof(token), (const unsigned char *)last,
@@ -189,20 +159,19 @@ static void add_result(FILE *f, const struct listing *l, bool v2,
 	const char *token = target_arg(&x->target, "continuation-token");
 	const char *start = target_arg(&x->target, "start-after");
 
-	fputs(XML_START "<ListBucketResult" XML_SPACE ">", f);
 	xml_element(f, "Name", x->service->bucket);
-	add_name(f, "Prefix", q->prefix, l->encoded);
+	xml_key(f, "Prefix", q->prefix, l->encoded);
 	if (*q->delimiter)
-		add_name(f, "Delimiter", q->delimiter, l->encoded);
+		xml_key(f, "Delimiter", q->delimiter, l->encoded);
 	fprintf(f, "<MaxKeys>%zu</MaxKeys>", q->most);
 	if (l->encoded)
 		xml_element(f, "EncodingType", "url");
 	if (!v2)
-		add_name(f, "Marker", q->after, l->encoded);
+		xml_key(f, "Marker", q->after, l->encoded);
 	if (v2 && token)
 		xml_element(f, "ContinuationToken", token);
 	if (v2 && start)
-		add_name(f, "StartAfter", start, l->encoded);
+		xml_key(f, "StartAfter", start, l->encoded);
 	if (v2)
 		fprintf(f, "<KeyCount>%zu</KeyCount>", l->count);
 	xml_element(f, "IsTruncated", more ? "true" : "false");
@@ -210,32 +179,30 @@ static void add_result(FILE *f, const struct listing *l, bool v2,
 		add_next(f, v2, last, l->encoded);
 	fwrite(l->text, 1, l->n, f);
 	fwrite(l->prefix_text, 1, l->n_prefix, f);
-	fputs("</ListBucketResult>", f);
 }
 
 static enum MHD_Result list(struct exchange *x)
 {
 	bool v2 = target_arg(&x->target, "list-type") != NULL, more;
-	char last[NAMES_MOST + 1], token[NAMES_MOST + 1], *text = NULL;
+	char last[NAMES_MOST + 1], token[NAMES_MOST + 1];
 	struct listing l = {
 		.x = x,
 		.encoded = target_arg(&x->target, "encoding-type") != NULL,
-		.owner = !v2 || !strcmp(arg_or(x, "fetch-owner", ""), "true"),
+		.owner = !v2 ||
+			 !strcmp(target_arg_or(&x->target, "fetch-owner", ""),
+				 "true"),
 	};
 	struct names_query q = { .found = add_found, .ctx = &l };
 	const char *wrong = read_query(x, v2, &q, token);
 	const struct index none = { 0 };
 	enum MHD_Result r = MHD_NO;
-	size_t n = 0;
 	FILE *f;
 
-	if (x->error)
-		return exchange_fail(x, failure_of(x->error), NULL);
 	if (wrong)
 		return exchange_fail(x, FAILURE_INVALID_ARGUMENT, wrong);
 	l.keys = open_memstream(&l.text, &l.n);
 	l.prefixes = open_memstream(&l.prefix_text, &l.n_prefix);
-	f = open_memstream(&text, &n);
+	f = xml_begin(&x->xml, "ListBucketResult", true);
 	if (l.keys && l.prefixes && f) {
 		more = x->service->objects
 			       ? objects_list(x->service->objects, &q, last)
@@ -243,7 +210,7 @@ static enum MHD_Result list(struct exchange *x)
 					    last);
 		if (fflush(l.keys) == 0 && fflush(l.prefixes) == 0)
 			add_result(f, &l, v2, &q, more, last);
-		r = exchange_xml(x, f, &text, &n);
+		r = exchange_xml(x);
 	}
 	if (l.keys)
 		fclose(l.keys);
@@ -258,7 +225,8 @@ static enum MHD_Result list(struct exchange *x)
 static uint32_t folder_of(const struct exchange *x)
 {
 	const struct tree *t = x->service->names.tree;
-	_cleanup_free_ char *copy = strdup(arg_or(x, "prefix", ""));
+	_cleanup_free_ char *copy =
+		strdup(target_arg_or(&x->target, "prefix", ""));
 	char *slash = copy ? strrchr(copy, '/') : NULL;
 	uint32_t node = TREE_NONE;
 
@@ -300,9 +268,7 @@ static int remove_one(void *ctx)
 
 static enum MHD_Result finish_one(struct exchange *x)
 {
-	enum failure f = x->error ? failure_of(x->error) : x->failure;
-
-	return f ? exchange_fail(x, f, NULL) : put_answer(x, NULL);
+	return put_answer(x, NULL);
 }
 
 /* --- many ----------------------------------------------------------------- */
@@ -377,20 +343,17 @@ static void add_answer(struct exchange *x, const struct delete_request *r,
 	}
 }
 
-/* Into the text of the answer. */
+/* Into x->xml. */
 static enum failure answer(struct exchange *x, struct delete_request *r)
 {
-	struct put *p = x->put;
-	FILE *f = open_memstream(&p->text, &p->n_text);
+	FILE *f = xml_begin(&x->xml, "DeleteResult", true);
 
 	if (!f)
 		return FAILURE_UNAVAILABLE;
 	remove_all(x, r);
-	fputs(XML_START "<DeleteResult" XML_SPACE ">", f);
 	for (size_t i = 0; i < r->n; i++)
 		add_answer(x, r, i, f);
-	fputs("</DeleteResult>", f);
-	return fclose(f) == 0 ? FAILURE_NONE : FAILURE_UNAVAILABLE;
+	return FAILURE_NONE;
 }
 
 static int work_many(void *ctx)
@@ -415,21 +378,9 @@ static int work_many(void *ctx)
 	return 0;
 }
 
-static enum MHD_Result finish_many(struct exchange *x)
-{
-	enum failure f = x->error ? failure_of(x->error) : x->failure;
-
-	return f ? exchange_fail(x, f, NULL)
-		 : exchange_text(x, "application/xml", TAKE_PTR(x->put->text),
-				 x->put->n_text);
-}
-
 static enum MHD_Result delete_received(struct exchange *x)
 {
-	enum failure f = receive_end(x->receive);
-
-	return f ? exchange_fail(x, f, NULL)
-		 : exchange_change(x, STORAGE_REMOVE, work_many, finish_many);
+	return exchange_change(x, STORAGE_REMOVE, work_many, exchange_xml);
 }
 
 /* By x->operation. */
@@ -448,8 +399,233 @@ static enum MHD_Result remove_begin(struct exchange *x)
 		       : FAILURE_UNAVAILABLE;
 	if (f != FAILURE_NONE)
 		return exchange_fail(x, f, NULL);
-	x->step = delete_received;
-	return x->receiving ? MHD_YES : delete_received(x);
+	return receive_then(x, delete_received);
+}
+
+/*
+ * --- copies ---------------------------------------------------------------
+ *
+ * CopyObject and UploadPartCopy. The device is charged a write without bytes: a
+ * copy does not pass the link to the client.
+ */
+
+enum { PIECE = 1 << 20 }; /* arbitrary: fits a cache */
+
+/* --- their source --------------------------------------------------------- */
+
+/* The key in x-amz-copy-source, "/bucket/key" encoded; malloc'ed. */
+static enum failure key_of(const struct exchange *x, char **ret)
+{
+	const char *value = exchange_header(x, "x-amz-copy-source");
+	const char *bucket = x->service->bucket;
+	size_t n = strlen(bucket);
+	_cleanup_free_ char *raw = NULL;
+	enum failure f = FAILURE_NONE;
+	struct target t;
+
+	raw = util_text("%s%s", *value == '/' ? "" : "/", value);
+	if (!raw)
+		return FAILURE_UNAVAILABLE;
+	if (target_parse(raw, &t) < 0)
+		f = FAILURE_INVALID_ARGUMENT;
+	else if (strncmp(t.path + 1, bucket, n) != 0 || t.path[n + 1] != '/')
+		f = FAILURE_NO_SUCH_BUCKET;
+	else if (t.n_args)
+		f = FAILURE_NOT_IMPLEMENTED; /* versionId */
+	else if (!(*ret = strdup(t.path + n + 2)))
+		f = FAILURE_UNAVAILABLE;
+	target_fini(&t);
+	return f;
+}
+
+static enum failure find_source(struct exchange *x, const char *key,
+				struct object_about *ret)
+{
+	const struct tree *t = x->service->names.tree;
+	struct put *p = x->put;
+
+	p->from_node = names_find(&x->service->names, key);
+	if (p->from_node == TREE_NONE)
+		p->from = objects_find(p->objects, key, &p->from_fd);
+	else
+		p->from_node = tree_file(t, p->from_node);
+	if (p->from_node == TREE_NONE && !p->from)
+		return FAILURE_NO_SUCH_KEY;
+	object_about(t, key, p->from_node, p->from, ret);
+	if (!p->from)
+		return FAILURE_NONE;
+	return p->from_fd < 0 ? failure_of(p->from_fd) : FAILURE_NONE;
+}
+
+/* "bytes=0-9", of the source */
+static enum failure read_range(struct exchange *x, const struct object_about *s)
+{
+	const char *range = exchange_header(x, "x-amz-copy-source-range");
+	struct put *p = x->put;
+	uint64_t from, last;
+	int end = 0;
+
+	p->end = s->bytes;
+	if (!range)
+		return FAILURE_NONE;
+	if (sscanf(range, "bytes=%" SCNu64 "-%" SCNu64 "%n", &from, &last,
+		   &end) != 2 ||
+	    range[end] || from > last)
+		return FAILURE_INVALID_ARGUMENT;
+	if (last >= s->bytes)
+		return FAILURE_INVALID_RANGE;
+	p->at = from;
+	p->end = last + 1;
+	return FAILURE_NONE;
+}
+
+static enum failure check_conditions(const struct exchange *x,
+				     const struct object_about *s)
+{
+#define OF_SOURCE(name) exchange_header(x, "x-amz-copy-source-" name)
+	const struct conditions c = {
+		.match = OF_SOURCE("if-match"),
+		.none_match = OF_SOURCE("if-none-match"),
+		.modified_since = OF_SOURCE("if-modified-since"),
+		.unmodified_since = OF_SOURCE("if-unmodified-since"),
+	};
+#undef OF_SOURCE
+	const struct conditions_file f = { s->etag, s->mtime_s, s->bytes };
+
+	return conditions_check(&c, &f) ? FAILURE_PRECONDITION : FAILURE_NONE;
+}
+
+/* The headers of the copy: those of the source, or of the request. */
+static enum failure choose_headers(struct exchange *x, const char *key,
+				   const struct object_about *s,
+				   const char **why)
+{
+	const char *given = exchange_header(x, "x-amz-metadata-directive");
+	bool replace = given && !strcasecmp(given, "REPLACE");
+	struct exchange_headers h;
+	struct put *p = x->put;
+	enum failure f;
+
+	if (given && !replace && strcasecmp(given, "COPY") != 0)
+		return FAILURE_INVALID_ARGUMENT;
+	if (!replace && !strcmp(key, x->key)) {
+		*why = "A copy onto itself must replace the metadata.";
+		return FAILURE_INVALID_REQUEST;
+	}
+	exchange_headers(x, &h);
+	f = metadata_read(&h.request, &p->headers);
+	if (f == FAILURE_NONE && !replace) {
+		free(p->headers);
+		p->headers = strdup(s->headers);
+		f = p->headers ? FAILURE_NONE : FAILURE_UNAVAILABLE;
+	}
+	return f;
+}
+
+/* --- the copy itself ------------------------------------------------------ */
+
+static int read_piece(struct exchange *x, char *buf, size_t n)
+{
+	const struct service *s = x->service;
+	struct put *p = x->put;
+	ssize_t got;
+
+	if (p->from_node != TREE_NONE)
+		return s->source->read(s->source_state, s->names.tree,
+				       p->from_node, buf, n, p->at, false);
+	got = util_read_all(p->from_fd, buf, n, (int64_t)p->at);
+	return got < 0 ? (int)got : (size_t)got == n ? 0 : -EIO;
+}
+
+/* On a thread of the writers. */
+static int copy_bytes(void *ctx)
+{
+	struct exchange *x = ctx;
+	struct put *p = x->put;
+	_cleanup_free_ char *buf = malloc(PIECE);
+	int r = buf ? objects_stage(p->objects, p->end - p->at, &p->file)
+		    : -ENOMEM;
+	struct md5_ctx md5;
+
+	md5_init(&md5);
+	while (r == 0 && p->at < p->end) {
+		size_t n = MIN((size_t)PIECE, p->end - p->at);
+
+		r = read_piece(x, buf, n);
+		if (r == 0)
+			r = util_write_all(p->file.fd, buf, n);
+		md5_update(&md5, n, (const uint8_t *)buf);
+		p->at += n;
+		p->copied += n;
+	}
+	/* a connection holds one descriptor while it waits (main.c) */
+	util_closep(&p->from_fd);
+	p->from_fd = -1;
+	md5_digest(&md5, sizeof(p->md5), p->md5);
+	put_etag(p->md5, p->etag);
+	x->failure = r == 0 && x->operation == OPERATION_COPY
+			     ? put_store(x, &p->file)
+			     : FAILURE_NONE;
+	return r;
+}
+
+static enum MHD_Result answer_copied(struct exchange *x)
+{
+	FILE *f = xml_begin(&x->xml,
+			    x->operation == OPERATION_COPY ? "CopyObjectResult"
+							   : "CopyPartResult",
+			    true);
+
+	if (!f)
+		return exchange_fail(x, FAILURE_UNAVAILABLE, NULL);
+	xml_time(f, "LastModified", tick_realtime() / (int64_t)NS_PER_S, 0);
+	xml_element(f, "ETag", x->put->etag);
+	return exchange_xml(x);
+}
+
+static enum MHD_Result finish_copy(struct exchange *x)
+{
+	enum failure f = FAILURE_NONE;
+
+	if (x->operation == OPERATION_COPY_PART)
+		f = multipart_add(x, &x->put->file, x->put->md5);
+	return f ? exchange_fail(x, f, NULL) : answer_copied(x);
+}
+
+static enum failure prepare_copy(struct exchange *x, const char **why)
+{
+	_cleanup_free_ char *key = NULL;
+	struct object_about s;
+	enum failure f = put_check_key(x, why);
+
+	if (f == FAILURE_NONE && !put_new(x))
+		f = FAILURE_UNAVAILABLE;
+	if (f == FAILURE_NONE && x->operation == OPERATION_COPY_PART)
+		f = multipart_find(x);
+	if (f == FAILURE_NONE)
+		f = key_of(x, &key);
+	if (f == FAILURE_NONE)
+		f = find_source(x, key, &s);
+	if (f == FAILURE_NONE)
+		f = check_conditions(x, &s);
+	if (f == FAILURE_NONE && x->operation == OPERATION_COPY)
+		f = choose_headers(x, key, &s, why);
+	if (f == FAILURE_NONE)
+		f = x->operation == OPERATION_COPY_PART
+			    ? read_range(x, &s)
+			    : (x->put->end = s.bytes, FAILURE_NONE);
+	if (f == FAILURE_NONE && x->put->end - x->put->at > PUT_MOST)
+		f = FAILURE_INVALID_REQUEST;
+	return f;
+}
+
+static enum MHD_Result copy_begin(struct exchange *x)
+{
+	const char *why = NULL;
+	enum failure f = prepare_copy(x, &why);
+
+	return f ? exchange_fail(x, f, why)
+		 : exchange_change(x, STORAGE_WRITE, copy_bytes, finish_copy);
 }
 
 #define OBJECT_ARGS                                            \

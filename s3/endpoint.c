@@ -134,11 +134,10 @@ static void set_state(struct endpoint *e, struct MHD_Connection *connection,
 
 	if (!c)
 		return;
-	pthread_mutex_lock(&e->lock);
+	LOCK_SCOPE(&e->lock);
 	c->state = state;
 	c->since = tick_wall();
 	c->had = c->bytes;
-	pthread_mutex_unlock(&e->lock);
 }
 
 /* More of a body. */
@@ -180,11 +179,10 @@ void endpoint_sweep(struct endpoint *e)
 	uint64_t now = tick_wall();
 	struct client *c;
 
-	pthread_mutex_lock(&e->lock);
+	LOCK_SCOPE(&e->lock);
 	DL_FOREACH (e->clients, c)
 		if (is_slow(c, e->c.header_ns, now) || is_gone(c))
 			shutdown(c->fd, SHUT_RDWR);
-	pthread_mutex_unlock(&e->lock);
 }
 
 /* --- requests ----------------------------------------------------------- */

@@ -8,7 +8,6 @@
 #include <xxhash.h>
 
 #include "common/util.h"
-#include "s3/proto/xml.h"
 
 /* arbitrary: of a body whose request is refused, read for the sake of a client
  * that does not look for an answer before it has sent all */
@@ -61,32 +60,30 @@ enum MHD_Result exchange_text(struct exchange *x, const char *type, char *text,
 	return exchange_text_with(x, type, text, n, NULL, NULL);
 }
 
-enum MHD_Result exchange_xml(struct exchange *x, FILE *f, char **text,
-			     const size_t *n)
+enum MHD_Result exchange_xml(struct exchange *x)
 {
-	if (fclose(f) != 0)
-		return MHD_NO;
-	return exchange_text(x, "application/xml", *text, *n);
+	size_t n = 0;
+	char *text = xml_end(&x->xml, &n);
+
+	return exchange_text(x, "application/xml", text, n);
 }
 
 /* The body of an error, malloc'ed. */
 static char *error_text(const struct exchange *x, enum failure f,
 			const char *detail, size_t *ret_n)
 {
-	char *text = NULL;
-	FILE *out = open_memstream(&text, ret_n);
+	struct xml xml = { 0 };
+	FILE *out = xml_begin(&xml, "Error", false);
 
 	if (!out)
 		return NULL;
-	fputs(XML_START "<Error>", out);
 	xml_element(out, "Code", failure_code(f));
 	xml_element(out, "Message", detail ? detail : failure_text(f));
 	if (f == FAILURE_NO_SUCH_KEY && x->key)
 		xml_element(out, "Key", x->key);
 	xml_element(out, "Resource", x->target.path ? x->target.path : x->raw);
-	fprintf(out, "<RequestId>%016" PRIX64 "</RequestId></Error>",
-		x->number);
-	return fclose(out) == 0 ? text : NULL;
+	fprintf(out, "<RequestId>%016" PRIX64 "</RequestId>", x->number);
+	return xml_end(&xml, ret_n);
 }
 
 /* Is the body so short that it is read before an answer? A client that sends it
@@ -161,10 +158,16 @@ static bool start(struct exchange *x, enum storage_op op, uint32_t node,
 
 static enum MHD_Result go_on(struct exchange *x)
 {
-	if (!wait_over(x->wait, &x->error))
+	enum failure f;
+	int error;
+
+	if (!wait_over(x->wait, &error))
 		return MHD_YES;
 	wait_free(x->wait);
 	x->wait = NULL;
+	f = error ? failure_of(error) : x->failure;
+	if (f)
+		return exchange_fail(x, f, NULL);
 	x->step = x->after_wait;
 	return x->step(x);
 }
@@ -252,6 +255,7 @@ void exchange_fini(struct exchange *x)
 	stored_put(x->stored);
 	target_fini(&x->target);
 	sodium_memzero(&x->seed, sizeof(x->seed));
+	xml_drop(&x->xml);
 	free(x->detail);
 	free(x->raw);
 }

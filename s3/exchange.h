@@ -13,6 +13,7 @@
 #include "fs/control/ctl.h"
 #include "s3/body.h"
 #include "s3/proto/sigv4.h"
+#include "s3/proto/xml.h"
 #include "s3/store/uploads.h"
 #include "s3/throttle.h"
 #include "s3/wait.h"
@@ -80,17 +81,18 @@ struct exchange {
 	/* what comes next; NULL: the request has not begun */
 	enum MHD_Result (*step)(struct exchange *x);
 	enum MHD_Result (*after_wait)(struct exchange *x);
+	enum MHD_Result (*after_body)(struct exchange *x);
 	uint32_t node;
 	struct stored *stored; /* the object of a GET, if it was put */
 	uint64_t from, end;    /* the range of a GET */
 	bool part;
 	enum failure failure; /* the answer after a wait */
 	char *detail;	      /* its text; NULL: the usual one */
+	struct xml xml;	      /* the answer that is being written */
 	struct body *body;
 	struct receive *receive; /* the body, as long as it comes */
 	struct put *put;	 /* what is written */
 	struct wait *wait;	 /* the device */
-	int error;		 /* with which it ended */
 };
 
 const char *exchange_header(const struct exchange *x, const char *name);
@@ -105,10 +107,8 @@ enum MHD_Result exchange_text(struct exchange *x, const char *type, char *text,
 enum MHD_Result exchange_text_with(struct exchange *x, const char *type,
 				   char *text, size_t n, const char *name,
 				   const char *value);
-/* The XML that was written to `f`, a memstream of the other two, which it
- * closes. */
-enum MHD_Result exchange_xml(struct exchange *x, FILE *f, char **text,
-			     const size_t *n);
+/* x->xml, which ends here. */
+enum MHD_Result exchange_xml(struct exchange *x);
 /* An error; `detail` NULL: its usual text. */
 enum MHD_Result exchange_fail(struct exchange *x, enum failure f,
 			      const char *detail);
@@ -117,8 +117,8 @@ void exchange_count_failure(struct exchange *x, enum failure f);
 
 typedef enum MHD_Result exchange_step(struct exchange *x);
 
-/* Have the device take the time of `op`, then go on with `step`; x->error is
- * then that of a fault. */
+/* Have the device take the time of `op`, then go on with `step`; or answer with
+ * the error of a fault, or with x->failure. */
 enum MHD_Result exchange_operate(struct exchange *x, enum storage_op op,
 				 uint32_t node, exchange_step *step);
 /* The number of x->key on the device: above all of the tree. */
@@ -131,7 +131,7 @@ void exchange_charge(struct exchange *x, enum storage_op op, uint64_t bytes,
  * for that it fails. */
 enum MHD_Result exchange_wait(struct exchange *x, exchange_step *step);
 /* The same, and when `work` of `x` is done, on a thread of the writers, if no
- * fault ended the operation. x->error is that of either. */
+ * fault ended the operation; or answer with the error of either. */
 enum MHD_Result exchange_work(struct exchange *x, int (*work)(void *x),
 			      exchange_step *step);
 /* Charge and wait; `work` NULL: there is none. */

@@ -24,6 +24,7 @@
 #include "common/log.h"
 #include "common/program/cli.h"
 #include "common/program/notify.h"
+#include "common/thread.h"
 #include "common/util.h"
 #include "fs/setup/setup.h"
 #include "fs/setup/signals.h"
@@ -427,10 +428,9 @@ static void stop(void *ctx)
 {
 	struct program *p = ctx;
 
-	pthread_mutex_lock(&p->lock);
+	LOCK_SCOPE(&p->lock);
 	p->stopping = true;
 	pthread_cond_signal(&p->wake);
-	pthread_mutex_unlock(&p->lock);
 }
 
 static void reload(void *ctx)

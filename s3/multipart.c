@@ -9,32 +9,14 @@
 #include <strings.h>
 #include <sys/sendfile.h>
 
-#include "common/percent.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "s3/proto/elements.h"
 #include "s3/proto/metadata.h"
-#include "s3/proto/xml.h"
 
 static int64_t now_s(void)
 {
 	return tick_realtime() / (int64_t)NS_PER_S;
-}
-
-/* A number in the target; `otherwise`: it is not given. false: it is none. */
-static bool read_number(const struct exchange *x, const char *name,
-			unsigned long most, unsigned long otherwise,
-			unsigned long *ret)
-{
-	const char *text = target_arg(&x->target, name);
-	char *end;
-
-	*ret = otherwise;
-	if (!text)
-		return true;
-	errno = 0;
-	*ret = strtoul(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *ret <= most;
 }
 
 /* --- begin, parts, abort ------------------------------------------------ */
@@ -43,24 +25,20 @@ static enum MHD_Result answer_begun(struct exchange *x)
 {
 	const char *kind = exchange_header(x, "x-amz-checksum-algorithm");
 	enum checksum_kind sum = kind ? checksum_named(kind) : CHECKSUM_NONE;
-	char id[UPLOAD_ID], *text = NULL;
+	char id[UPLOAD_ID], *text;
 	size_t n = 0;
 	FILE *f;
-	int r = x->error;
+	int r = uploads_begin(&x->service->uploads, x->key,
+			      TAKE_PTR(x->put->headers), sum, now_s(), id);
 
-	if (r == 0)
-		r = uploads_begin(&x->service->uploads, x->key,
-				  TAKE_PTR(x->put->headers), sum, now_s(), id);
-	f = r == 0 ? open_memstream(&text, &n) : NULL;
+	f = r == 0 ? xml_begin(&x->xml, "InitiateMultipartUploadResult", true)
+		   : NULL;
 	if (!f)
 		return exchange_fail(x, failure_of(r ? r : -ENOMEM), NULL);
-	fputs(XML_START "<InitiateMultipartUploadResult" XML_SPACE ">", f);
 	xml_element(f, "Bucket", x->service->bucket);
 	xml_element(f, "Key", x->key);
 	xml_element(f, "UploadId", id);
-	fputs("</InitiateMultipartUploadResult>", f);
-	if (fclose(f) != 0)
-		return MHD_NO;
+	text = xml_end(&x->xml, &n);
 	return exchange_text_with(x, "application/xml", text, n,
 				  "x-amz-checksum-algorithm",
 				  sum ? checksum_name(sum) : NULL);
@@ -89,11 +67,13 @@ static enum MHD_Result begin_upload(struct exchange *x)
 enum failure multipart_find(struct exchange *x)
 {
 	struct put *p = x->put;
-	unsigned long n;
+	uint64_t n;
 
 	p->upload_id = target_arg(&x->target, "uploadId");
 	if (!p->upload_id ||
-	    !read_number(x, "partNumber", UPLOADS_MOST_PARTS, 0, &n) || !n)
+	    !target_number(&x->target, "partNumber", UPLOADS_MOST_PARTS, 0,
+			   &n) ||
+	    !n)
 		return FAILURE_INVALID_ARGUMENT;
 	p->number = (unsigned)n;
 	return uploads_check(p->uploads, p->upload_id, x->key) < 0
@@ -124,20 +104,15 @@ enum failure multipart_add(struct exchange *x, struct staged *file,
 
 static enum MHD_Result add_part(struct exchange *x)
 {
-	enum failure f = failure_of(x->error);
+	enum failure f = multipart_add(x, &x->receive->file, x->receive->md5);
 
-	if (f == FAILURE_NONE) {
-		put_etag(x->receive->md5, x->put->etag);
-		f = multipart_add(x, &x->receive->file, x->receive->md5);
-	}
+	put_etag(x->receive->md5, x->put->etag);
 	return f ? exchange_fail(x, f, NULL) : put_answer(x, x->put->etag);
 }
 
 static enum MHD_Result part_received(struct exchange *x)
 {
-	enum failure f = receive_end(x->receive);
-
-	return f ? exchange_fail(x, f, NULL) : exchange_wait(x, add_part);
+	return exchange_wait(x, add_part);
 }
 
 static enum MHD_Result begin_part(struct exchange *x)
@@ -149,19 +124,15 @@ static enum MHD_Result begin_part(struct exchange *x)
 	if (f != FAILURE_NONE)
 		return exchange_fail(x, f, NULL);
 	exchange_charge(x, STORAGE_WRITE, x->receive->bytes, false);
-	x->step = part_received;
-	return x->receiving ? MHD_YES : part_received(x);
+	return receive_then(x, part_received);
 }
 
 static enum MHD_Result abort_upload(struct exchange *x)
 {
 	const char *id = target_arg(&x->target, "uploadId");
 	struct uploads *u = &x->service->uploads;
-	struct upload *up;
+	struct upload *up = uploads_take(u, id, x->key);
 
-	if (x->error)
-		return exchange_fail(x, failure_of(x->error), NULL);
-	up = uploads_take(u, id, x->key);
 	if (!up)
 		return exchange_fail(x, FAILURE_NO_SUCH_UPLOAD, NULL);
 	uploads_drop(u, up);
@@ -410,38 +381,31 @@ static int complete_work(void *ctx)
 	return 0;
 }
 
+static void add_checksum(FILE *f, enum checksum_kind kind, const char *text)
+{
+	if (kind && *text)
+		fprintf(f, "<Checksum%s>%s</Checksum%s>", checksum_name(kind),
+			text, checksum_name(kind));
+}
+
 static enum MHD_Result answer_completed(struct exchange *x)
 {
-	enum failure f = x->error ? failure_of(x->error) : x->failure;
-	char *text = NULL;
-	size_t n = 0;
-	FILE *out = f ? NULL : open_memstream(&text, &n);
+	FILE *out = xml_begin(&x->xml, "CompleteMultipartUploadResult", true);
 
 	if (!out)
-		return exchange_fail(x, f ? f : FAILURE_UNAVAILABLE, NULL);
-	fputs(XML_START "<CompleteMultipartUploadResult" XML_SPACE
-			"><Location>",
-	      out);
-	percent_encode(x->target.path, false, out);
-	fputs("</Location>", out);
+		return exchange_fail(x, FAILURE_UNAVAILABLE, NULL);
+	xml_key(out, "Location", x->target.path, true);
 	xml_element(out, "Bucket", x->service->bucket);
 	xml_element(out, "Key", x->key);
 	xml_element(out, "ETag", x->put->etag);
-	if (*x->put->checksum)
-		fprintf(out, "<Checksum%s>%s</Checksum%s>",
-			checksum_name(x->put->checksum_kind), x->put->checksum,
-			checksum_name(x->put->checksum_kind));
-	fputs("</CompleteMultipartUploadResult>", out);
-	return exchange_xml(x, out, &text, &n);
+	add_checksum(out, x->put->checksum_kind, x->put->checksum);
+	return exchange_xml(x);
 }
 
 static enum MHD_Result list_received(struct exchange *x)
 {
-	enum failure f = receive_end(x->receive);
-
-	return f ? exchange_fail(x, f, NULL)
-		 : exchange_change(x, STORAGE_SYNC, complete_work,
-				   answer_completed);
+	return exchange_change(x, STORAGE_SYNC, complete_work,
+			       answer_completed);
 }
 
 static enum MHD_Result begin_complete(struct exchange *x)
@@ -451,8 +415,7 @@ static enum MHD_Result begin_complete(struct exchange *x)
 
 	if (f != FAILURE_NONE)
 		return exchange_fail(x, f, NULL);
-	x->step = list_received;
-	return x->receiving ? MHD_YES : list_received(x);
+	return receive_then(x, list_received);
 }
 
 /* --- listings ----------------------------------------------------------- */
@@ -463,22 +426,12 @@ enum { MOST_LISTED = 1000 };
 struct listing {
 	const struct exchange *x;
 	FILE *f;
-	unsigned long most, n, after; /* after: a number of a part */
+	uint64_t most, n, after; /* after: a number of a part */
 	const char *prefix, *key, *id;
 	char last_key[NAMES_MOST + 1], last_id[UPLOAD_ID];
 	unsigned last;
 	bool found, more, encoded;
 };
-
-static void add_key(FILE *f, const char *element, const char *key, bool encoded)
-{
-	fprintf(f, "<%s>", element);
-	if (encoded)
-		percent_encode(key, false, f);
-	else
-		xml_text(f, key);
-	fprintf(f, "</%s>", element);
-}
 
 static void add_owner(FILE *f)
 {
@@ -502,9 +455,7 @@ static bool list_part(struct listing *l, const struct part *p,
 	xml_time(l->f, "LastModified", p->time_s, 0);
 	xml_element(l->f, "ETag", etag);
 	fprintf(l->f, "<Size>%" PRIu64 "</Size>", p->bytes);
-	if (kind && *p->checksum)
-		fprintf(l->f, "<Checksum%s>%s</Checksum%s>",
-			checksum_name(kind), p->checksum, checksum_name(kind));
+	add_checksum(l->f, kind, p->checksum);
 	fputs("</Part>", l->f);
 	l->last = p->number;
 	l->n++;
@@ -536,7 +487,7 @@ static bool list_upload(void *ctx, const struct upload *up)
 	if (l->more)
 		return false;
 	fputs("<Upload>", l->f);
-	add_key(l->f, "Key", up->key, l->encoded);
+	xml_key(l->f, "Key", up->key, l->encoded);
 	xml_element(l->f, "UploadId", up->id);
 	add_owner(l->f);
 	xml_time(l->f, "Initiated", up->time_s, 0);
@@ -547,49 +498,36 @@ static bool list_upload(void *ctx, const struct upload *up)
 	return true;
 }
 
-static const char *arg_or(const struct exchange *x, const char *name)
-{
-	const char *value = target_arg(&x->target, name);
-
-	return value ? value : "";
-}
-
 static void add_parts(struct listing *l)
 {
-	fputs(XML_START "<ListPartsResult" XML_SPACE ">", l->f);
 	xml_element(l->f, "Bucket", l->x->service->bucket);
 	xml_element(l->f, "Key", l->key);
 	xml_element(l->f, "UploadId", l->id);
 	add_owner(l->f);
 	fprintf(l->f,
-		"<PartNumberMarker>%lu</PartNumberMarker>"
-		"<MaxParts>%lu</MaxParts>",
+		"<PartNumberMarker>%" PRIu64 "</PartNumberMarker>"
+		"<MaxParts>%" PRIu64 "</MaxParts>",
 		l->after, l->most);
 	uploads_each(&l->x->service->uploads, list_its_parts, l);
 	if (l->more)
 		fprintf(l->f, "<NextPartNumberMarker>%u</NextPartNumberMarker>",
 			l->last);
-	xml_element(l->f, "IsTruncated", l->more ? "true" : "false");
-	fputs("</ListPartsResult>", l->f);
 }
 
 static void add_uploads(struct listing *l)
 {
-	fputs(XML_START "<ListMultipartUploadsResult" XML_SPACE ">", l->f);
 	xml_element(l->f, "Bucket", l->x->service->bucket);
-	add_key(l->f, "KeyMarker", l->key, l->encoded);
+	xml_key(l->f, "KeyMarker", l->key, l->encoded);
 	xml_element(l->f, "UploadIdMarker", l->id);
-	add_key(l->f, "Prefix", l->prefix, l->encoded);
-	fprintf(l->f, "<MaxUploads>%lu</MaxUploads>", l->most);
+	xml_key(l->f, "Prefix", l->prefix, l->encoded);
+	fprintf(l->f, "<MaxUploads>%" PRIu64 "</MaxUploads>", l->most);
 	if (l->encoded)
 		xml_element(l->f, "EncodingType", "url");
 	uploads_each(&l->x->service->uploads, list_upload, l);
 	if (l->more) {
-		add_key(l->f, "NextKeyMarker", l->last_key, l->encoded);
+		xml_key(l->f, "NextKeyMarker", l->last_key, l->encoded);
 		xml_element(l->f, "NextUploadIdMarker", l->last_id);
 	}
-	xml_element(l->f, "IsTruncated", l->more ? "true" : "false");
-	fputs("</ListMultipartUploadsResult>", l->f);
 }
 
 static enum MHD_Result list(struct exchange *x)
@@ -597,33 +535,34 @@ static enum MHD_Result list(struct exchange *x)
 	bool parts = x->operation == OPERATION_LIST_PARTS;
 	struct listing l = {
 		.x = x,
-		.prefix = arg_or(x, "prefix"),
-		.key = parts ? x->key : arg_or(x, "key-marker"),
-		.id = arg_or(x, parts ? "uploadId" : "upload-id-marker"),
+		.prefix = target_arg_or(&x->target, "prefix", ""),
+		.key = parts ? x->key
+			     : target_arg_or(&x->target, "key-marker", ""),
+		.id = target_arg_or(&x->target,
+				    parts ? "uploadId" : "upload-id-marker",
+				    ""),
 		.encoded = target_arg(&x->target, "encoding-type"),
 	};
-	char *text = NULL;
-	size_t n = 0;
 
-	if (x->error)
-		return exchange_fail(x, failure_of(x->error), NULL);
-	if (!read_number(x, parts ? "max-parts" : "max-uploads", INT32_MAX,
-			 MOST_LISTED, &l.most) ||
-	    !read_number(x, "part-number-marker", INT32_MAX, 0, &l.after))
+	if (!target_number(&x->target, parts ? "max-parts" : "max-uploads",
+			   INT32_MAX, MOST_LISTED, &l.most) ||
+	    !target_number(&x->target, "part-number-marker", INT32_MAX, 0,
+			   &l.after))
 		return exchange_fail(x, FAILURE_INVALID_ARGUMENT, NULL);
-	l.most = MIN(l.most, (unsigned long)MOST_LISTED);
-	l.f = open_memstream(&text, &n);
+	l.most = MIN(l.most, (uint64_t)MOST_LISTED);
+	l.f = xml_begin(
+		&x->xml,
+		parts ? "ListPartsResult" : "ListMultipartUploadsResult", true);
 	if (!l.f)
 		return exchange_fail(x, FAILURE_UNAVAILABLE, NULL);
 	if (parts)
 		add_parts(&l);
 	else
 		add_uploads(&l);
-	if (!parts || l.found)
-		return exchange_xml(x, l.f, &text, &n);
-	fclose(l.f);
-	free(text);
-	return exchange_fail(x, FAILURE_NO_SUCH_UPLOAD, NULL);
+	xml_element(l.f, "IsTruncated", l.more ? "true" : "false");
+	return !parts || l.found
+		       ? exchange_xml(x)
+		       : exchange_fail(x, FAILURE_NO_SUCH_UPLOAD, NULL);
 }
 
 enum MHD_Result multipart_begin(struct exchange *x)

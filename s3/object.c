@@ -139,12 +139,6 @@ static enum MHD_Result finish(struct exchange *x)
 {
 	struct MHD_Response *r;
 
-	if (x->error)
-		return exchange_fail(x, failure_of(x->error), NULL);
-	if (x->failure == FAILURE_NOT_MODIFIED)
-		return send_not_modified(x);
-	if (x->failure)
-		return exchange_fail(x, x->failure, NULL);
 	/* of a HEAD the length alone is sent */
 	r = x->end > x->from
 		    ? MHD_create_response_from_callback(x->end - x->from, 1,
@@ -210,21 +204,25 @@ static struct body *new_body(struct exchange *x, int fd)
 }
 
 /* What has no bytes, or no answer but an error, costs a request, too. */
-static enum MHD_Result end_early(struct exchange *x)
+static enum MHD_Result end_early(struct exchange *x, enum failure f)
 {
+	exchange_step *step = f == FAILURE_NOT_MODIFIED ? send_not_modified
+							: finish;
 	enum storage_op op = x->operation == OPERATION_GET ? STORAGE_READ
 							   : STORAGE_LOOKUP;
 
+	x->failure = f == FAILURE_NOT_MODIFIED ? FAILURE_NONE : f;
 	if (x->stored)
-		return exchange_change(x, op, NULL, finish);
+		return exchange_change(x, op, NULL, step);
 	return exchange_operate(
-		x, op, x->node == TREE_NONE ? TREE_ROOT : x->node, finish);
+		x, op, x->node == TREE_NONE ? TREE_ROOT : x->node, step);
 }
 
 enum MHD_Result object_begin(struct exchange *x)
 {
 	_cleanup_close_ int fd = -1;
 	bool get = x->operation == OPERATION_GET;
+	enum failure f;
 
 	x->node = names_find(&x->service->names, x->key);
 	if (x->node == TREE_NONE)
@@ -232,10 +230,10 @@ enum MHD_Result object_begin(struct exchange *x)
 					 get ? &fd : NULL);
 	if (get && x->stored && fd < 0)
 		return exchange_fail(x, failure_of(fd), NULL);
-	x->failure = x->node == TREE_NONE && !x->stored ? FAILURE_NO_SUCH_KEY
-							: examine(x);
-	if (!get || x->failure || x->from == x->end)
-		return end_early(x);
+	f = x->node == TREE_NONE && !x->stored ? FAILURE_NO_SUCH_KEY
+					       : examine(x);
+	if (!get || f || x->from == x->end)
+		return end_early(x, f);
 	x->body = new_body(x, TAKE_FD(fd));
 	if (!x->body)
 		return exchange_fail(x, FAILURE_UNAVAILABLE, NULL);

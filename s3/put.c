@@ -36,7 +36,6 @@ void put_free(struct exchange *x)
 	stored_put(p->from);
 	uploads_drop(p->uploads, p->upload);
 	free(p->headers);
-	free(p->text);
 	free(p);
 }
 
@@ -124,9 +123,7 @@ static char *put_with_checksum(const struct exchange *x, const char *headers)
 
 static enum MHD_Result finish(struct exchange *x)
 {
-	enum failure f = x->error ? failure_of(x->error) : x->failure;
-
-	return f ? exchange_fail(x, f, NULL) : put_answer(x, x->put->etag);
+	return put_answer(x, x->put->etag);
 }
 
 /* On a thread of the writers. */
@@ -145,9 +142,7 @@ static int work(void *ctx)
 
 static enum MHD_Result received(struct exchange *x)
 {
-	enum failure f = receive_end(x->receive);
-
-	return f ? exchange_fail(x, f, NULL) : exchange_work(x, work, finish);
+	return exchange_work(x, work, finish);
 }
 
 enum MHD_Result put_begin(struct exchange *x)
@@ -166,6 +161,5 @@ enum MHD_Result put_begin(struct exchange *x)
 		return exchange_fail(x, f, why);
 	/* the device takes its time while the body comes */
 	exchange_charge(x, STORAGE_WRITE, x->receive->bytes, true);
-	x->step = received;
-	return x->receiving ? MHD_YES : received(x);
+	return receive_then(x, received);
 }

@@ -30,9 +30,6 @@ struct put {
 	enum checksum_kind checksum_kind;
 	char checksum[CHECKSUM_TEXT + 8]; /* "": none */
 	struct uploads *uploads;
-	/* a removal of many */
-	char *text; /* of the answer; malloc'ed */
-	size_t n_text;
 };
 
 /* x->put, empty. false: no memory. */

@@ -54,15 +54,6 @@ static void take_trailer(void *ctx, const char *name, const char *value)
 
 /* --- what the headers say ----------------------------------------------- */
 
-static bool read_length(const char *text, uint64_t *ret)
-{
-	char *end;
-
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno;
-}
-
 static enum failure read_payload(struct receive *r, const struct exchange *x)
 {
 	static const char streaming[] = "STREAMING-";
@@ -108,7 +99,7 @@ static enum failure read_bytes(struct receive *r, const struct exchange *x,
 
 	if (!length)
 		return FAILURE_MISSING_LENGTH;
-	if (!read_length(length, &r->bytes))
+	if (!target_decimal(length, UINT64_MAX, &r->bytes))
 		return FAILURE_INVALID_ARGUMENT;
 	return r->bytes > most ? FAILURE_TOO_LARGE : FAILURE_NONE;
 }
@@ -192,7 +183,7 @@ static bool sha256_matches(struct receive *r)
 	return !strcasecmp(hex, r->want_sha256);
 }
 
-enum failure receive_end(struct receive *r)
+static enum failure check(struct receive *r)
 {
 	if (r->error)
 		return failure_of(r->error);
@@ -212,6 +203,20 @@ enum failure receive_end(struct receive *r)
 	if (r->text)
 		r->text[r->got] = 0;
 	return FAILURE_NONE;
+}
+
+static enum MHD_Result end(struct exchange *x)
+{
+	enum failure f = check(x->receive);
+
+	return f ? exchange_fail(x, f, NULL) : x->after_body(x);
+}
+
+enum MHD_Result receive_then(struct exchange *x, exchange_step *step)
+{
+	x->after_body = step;
+	x->step = end;
+	return x->receiving ? MHD_YES : end(x);
 }
 
 void receive_free(struct receive *r)

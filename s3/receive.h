@@ -36,8 +36,8 @@ struct receive {
 /* Of at most so many bytes. FAILURE_NONE: x->receive; or why not. */
 enum failure receive_new(struct exchange *x, bool to_file, uint64_t most);
 void receive_add(struct receive *r, const char *bytes, size_t n);
-/* All has come: is it right? */
-enum failure receive_end(struct receive *r);
+/* Go on with `step` when all has come, if it is right. */
+enum MHD_Result receive_then(struct exchange *x, exchange_step *step);
 /* With its file. NULL is allowed. */
 void receive_free(struct receive *r);
 

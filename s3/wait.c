@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/thread.h"
 #include "common/util.h"
 
 struct wait {
@@ -55,12 +56,11 @@ static bool ends(struct wait *w)
 static void end(struct wait *w)
 {
 	server_metadata_answered(w->what.server, &w->fetch, w->error);
-	pthread_mutex_lock(&w->lock);
+	LOCK_SCOPE(&w->lock);
 	if (w->waits) {
 		w->waits = false;
 		MHD_resume_connection(w->what.connection);
 	}
-	pthread_mutex_unlock(&w->lock);
 }
 
 /* --- the real operation ------------------------------------------------- */
@@ -170,14 +170,13 @@ bool wait_over(struct wait *w, int *ret_error)
 {
 	bool over;
 
-	pthread_mutex_lock(&w->lock);
+	LOCK_SCOPE(&w->lock);
 	over = w->over;
 	*ret_error = w->error;
 	if (!over) {
 		w->waits = true;
 		MHD_suspend_connection(w->what.connection);
 	}
-	pthread_mutex_unlock(&w->lock);
 	return over;
 }
 

@@ -4,8 +4,8 @@
 #define GPEMU_SCHED_COMMAND_H
 
 #include "common/program/cli.h"
-#include "sched/charts.h"
 #include "sched/core/schedule.h"
+#include "sched/sim.h"
 #include "sched/trace/workload.h"
 
 /* Each is `run` of a struct cli_command. */
@@ -25,6 +25,11 @@ struct input_options {
 int input_check_nodes(const void *object, struct err *err);
 int input_check_policies(const void *object, struct err *err);
 int input_check_placements(const void *object, struct err *err);
+
+/* A list of up to `most` percentages, "5%,10", each up to 1000, as fractions.
+ * How many. -EINVAL with a text, -ENOMEM. */
+int input_percentages(const char *text, size_t most, double *ret,
+		      struct err *err);
 
 #define INPUT_CLUSTER_FIELDS(type, member)                                  \
 	{ "cluster", CONF_STRING, offsetof(type, member.cluster),           \
@@ -55,15 +60,7 @@ int input_check_placements(const void *object, struct err *err);
 	}
 
 /* For `kinds` of a program. */
-#define INPUT_KINDS                                                       \
-	{ "trace", .print = workload_names_print, .which = 0 },           \
-		{ "cluster", .print = workload_names_print, .which = 1 }, \
-		{ "speeds", .print = workload_names_print, .which = 2 },  \
-		{ "policy", .table = schedule_table },                    \
-		{ "placement", .table = placement_table },                \
-	{                                                                 \
-		"format", .table = reader_table                           \
-	}
+extern const struct cli_kind input_kinds[];
 
 /* Also reports, on the terminal, the lines of the trace that are no job or not
  * a whole one. */
@@ -75,13 +72,46 @@ int input_workload(const struct input_options *o, struct cluster *c,
 json_t *input_describe(json_t *j, const struct workload *w,
 		       const struct cluster *c);
 
-/*
- * Call `fn` with each choice of a list "NAME:KEY=VALUE,NAME", or with each of
- * the table for "all". Stops at the first that does not return 0.
- */
-int input_choices(const struct plugin *const table[], const char *list,
-		  int (*fn)(void *ctx, const char *choice, struct err *err),
-		  void *ctx, struct err *err);
+/* What `simulate` and `run` show of their schedules: tables by user and class,
+ * plots, Gantt charts and timelines. */
+struct chart_options {
+	char *plot, *gantt, *timeline, *by;
+	bool by_table[2]; /* of enum report_by, by driver_settle */
+};
+
+/* For `check` of a field. */
+int input_check_chart(const void *object, struct err *err);
+
+#define CHART_FIELDS(type, member)                                       \
+	{ "plot",                                                        \
+	  CONF_STRING,                                                   \
+	  offsetof(type, member.plot),                                   \
+	  .check = input_check_chart,                                    \
+	  .arg = "FILE.svg|FILE.png|FILE.pdf",                           \
+	  .cli_only = true,                                              \
+	  .help = "plot completion times and the use of GPUs (needs "    \
+		  "gnuplot)" },                                          \
+		{ "gantt",                                               \
+		  CONF_STRING,                                           \
+		  offsetof(type, member.gantt),                          \
+		  .check = input_check_chart,                            \
+		  .arg = "FILE.svg|FILE.png|FILE.pdf",                   \
+		  .cli_only = true,                                      \
+		  .help = "draw a Gantt chart of jobs on GPUs (needs "   \
+			  "gnuplot)" },                                  \
+		{ "timeline",                                            \
+		  CONF_STRING,                                           \
+		  offsetof(type, member.timeline),                       \
+		  .arg = "FILE",                                         \
+		  .cli_only = true,                                      \
+		  .help = "write the schedule for Perfetto or Chrome's " \
+			  "about:tracing" },                             \
+	{                                                                \
+		"by", CONF_STRING, offsetof(type, member.by),            \
+			.arg = "user|class[,...]", .cli_only = true,     \
+			.help = "also print a table for each user or "   \
+				"class"                                  \
+	}
 
 /* What simulate, run and fill have in common: the first member of their
  * options, `d`. */
@@ -146,6 +176,13 @@ struct sim driver_sim(const struct driver_options *d, const struct cluster *c,
  * text. Warns of nodes that no job can use. */
 int driver_check(const struct driver_options *d, const struct sim *sim,
 		 struct err *err);
+
+/* Of the cells that are done: their tables, `kind` as of report_table, and the
+ * files. -errno with a text. */
+void driver_tables(const struct chart_options *o, const struct sim *sim,
+		   const char *kind);
+int driver_draw(const struct chart_options *o, const struct sim *sim,
+		struct err *err);
 
 /* Write a record: version, kind (SIMULATED, unless `j` has one), configuration,
  * and what `j` has, which is taken over; NULL: no memory. */

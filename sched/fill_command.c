@@ -206,29 +206,16 @@ struct options {
 
 static int parse_load(struct fill *f, const char *text, struct err *err)
 {
-	_cleanup_free_ char *copy = strdup(text);
-	char *rest = copy, *word;
+	int n = input_percentages(text, FILL_POINTS_MAX, f->points, err);
 
-	if (!copy)
-		return -ENOMEM;
-	while ((word = strsep(&rest, ","))) {
-		size_t n = strlen(word);
-		double v;
-
-		if (f->n_points == FILL_POINTS_MAX)
-			return err_set(err, -EINVAL, "more than %d values",
-				       FILL_POINTS_MAX);
-		if (n && word[n - 1] == '%')
-			word[n - 1] = 0;
-		if (units_parse_double(word, &v) < 0 || v <= 0 || v > 1000 ||
-		    (f->n_points && v / 100 <= f->points[f->n_points - 1]))
+	for (int i = 0; i < n; i++)
+		if (f->points[i] <= (i ? f->points[i - 1] : 0))
 			return err_set(err, -EINVAL,
-				       "'%s' is not a percentage up to 1000, "
-				       "or not more than the one before",
-				       word);
-		f->points[f->n_points++] = v / 100;
-	}
-	return 0;
+				       "'%g' is not a percentage above 0 and "
+				       "above the one before",
+				       100 * f->points[i]);
+	f->n_points = (size_t)MAX(n, 0);
+	return MIN(n, 0);
 }
 
 static int check_load(const void *object, struct err *err)
@@ -263,8 +250,6 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
-
 static const struct cli_program program = {
 	.name = "gpemu-sched fill",
 	.summary = "Fill a cluster with tasks that never leave: how many of "
@@ -272,7 +257,7 @@ static const struct cli_program program = {
 	.notes = "--trace and a cluster (--cluster or --nodes) are required. "
 		 "--list trace, cluster or placement lists the names.",
 	.fields = fields,
-	.kinds = kinds,
+	.kinds = input_kinds,
 	.settle = driver_settle,
 };
 
@@ -507,8 +492,8 @@ static int fill(const void *options, struct cluster *c, struct workload *w,
 
 	cells.fill.stop = &cells.stop;
 	if (r == 0)
-		r = input_choices(placement_table, o->placements, add_choice,
-				  &cells, err);
+		r = plugin_choice_each(placement_table, o->placements,
+				       add_choice, &cells, err);
 	if (r == 0)
 		r = check_gpus(c, w, err);
 	cells.results = calloc(cells.n * o->runs + 1, sizeof(*cells.results));

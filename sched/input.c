@@ -4,10 +4,25 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
+#include "common/word.h"
 #include "common/conf/plugin_choice.h"
+#include "common/program/gnuplot.h"
+#include "sched/chart/gantt.h"
+#include "sched/chart/perfetto.h"
 #include "sched/command.h"
+
+const struct cli_kind input_kinds[] = {
+	{ "trace", .print = workload_names_print, .which = 0 },
+	{ "cluster", .print = workload_names_print, .which = 1 },
+	{ "speeds", .print = workload_names_print, .which = 2 },
+	{ "policy", .table = schedule_table },
+	{ "placement", .table = placement_table },
+	{ "format", .table = reader_table },
+	{ 0 },
+};
 
 int input_check_nodes(const void *object, struct err *err)
 {
@@ -89,28 +104,6 @@ json_t *input_describe(json_t *j, const struct workload *w,
 	return j;
 }
 
-int input_choices(const struct plugin *const table[], const char *list,
-		  int (*fn)(void *ctx, const char *choice, struct err *err),
-		  void *ctx, struct err *err)
-{
-	int r = 0;
-
-	if (!strcmp(list, "all")) {
-		for (size_t i = 0; r == 0 && table[i]; i++)
-			r = fn(ctx, table[i]->name, err);
-		return r;
-	}
-	for (;;) {
-		size_t n = plugin_choice_length(list);
-		_cleanup_free_ char *one = strndup(list, n);
-
-		r = one ? fn(ctx, one, err) : -ENOMEM;
-		if (r || !list[n])
-			return r;
-		list += n + 1;
-	}
-}
-
 static int check_policy(void *ctx, const char *choice, struct err *err)
 {
 	(void)ctx;
@@ -125,14 +118,44 @@ static int check_placement(void *ctx, const char *choice, struct err *err)
 
 int input_check_policies(const void *object, struct err *err)
 {
-	return input_choices(schedule_table, *(char *const *)object,
-			     check_policy, NULL, err);
+	return plugin_choice_each(schedule_table, *(char *const *)object,
+				  check_policy, NULL, err);
 }
 
 int input_check_placements(const void *object, struct err *err)
 {
-	return input_choices(placement_table, *(char *const *)object,
-			     check_placement, NULL, err);
+	return plugin_choice_each(placement_table, *(char *const *)object,
+				  check_placement, NULL, err);
+}
+
+int input_check_chart(const void *object, struct err *err)
+{
+	return gnuplot_check(*(char *const *)object, err);
+}
+
+int input_percentages(const char *text, size_t most, double *ret,
+		      struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	char *rest = copy, *word;
+	size_t n = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	while ((word = strsep(&rest, ","))) {
+		size_t length = strlen(word);
+
+		if (length && word[length - 1] == '%')
+			word[length - 1] = 0;
+		if (n == most || units_parse_double(word, &ret[n]) < 0 ||
+		    ret[n] < 0 || ret[n] > 1000)
+			return err_set(err, -EINVAL,
+				       "'%s' is not one of up to %zu "
+				       "percentages",
+				       word, most);
+		ret[n++] /= 100;
+	}
+	return (int)n;
 }
 
 /* --- from options to a simulation ----------------------------------------- */
@@ -157,10 +180,31 @@ int driver_cell(struct sim_cell *c, const char *policy, const char *placement,
 		       : places;
 }
 
+/* Of the words of --by. -EINVAL with a text. */
+static int settle_by(struct chart_options *o, struct err *err)
+{
+	static const char *const words[] = {
+		[REPORT_USERS] = "user", [REPORT_CLASSES] = "class"
+	};
+	_cleanup_free_ char *copy = strdup(o->by ? o->by : "");
+	char *rest = o->by ? copy : NULL, *word;
+
+	if (!copy)
+		return -ENOMEM;
+	while ((word = strsep(&rest, ","))) {
+		int i = WORD_FIND(words, "--by", word, err);
+
+		if (i < 0)
+			return i;
+		o->by_table[i] = true;
+	}
+	return 0;
+}
+
 int driver_settle(void *options, struct err *err)
 {
 	struct driver_options *o = options;
-	int r = charts_settle(&o->charts, err);
+	int r = settle_by(&o->charts, err);
 
 	return r < 0 ? r : progress_parse(o->progress, &o->progress_mode, err);
 }
@@ -202,7 +246,20 @@ struct sim driver_sim(const struct driver_options *d, const struct cluster *c,
 			     .workload = w,
 			     .seed = d->common.seed,
 			     .round_ns = d->round_ns,
-			     .keep_history = charts_keep_history(&d->charts) };
+			     .keep_history = d->charts.gantt ||
+					     d->charts.timeline };
+}
+
+/* Can what is asked for be drawn, of all cells? -EINVAL with a text. */
+static int check_charts(const struct chart_options *o, const struct sim *sim,
+			struct err *err)
+{
+	if (o->plot && !sim->cluster->whole.gpu_milli)
+		return err_set(err, -EINVAL,
+			       "%s: the cluster has no GPUs to plot", o->plot);
+	return o->gantt ? gantt_check(o->gantt, sim->workload, sim->cluster,
+				      sim->n_cells, err)
+			: 0;
 }
 
 int driver_check(const struct driver_options *d, const struct sim *sim,
@@ -212,9 +269,44 @@ int driver_check(const struct driver_options *d, const struct sim *sim,
 	int r = sim_check(sim->workload, sim->cluster, err);
 
 	if (r == 0)
-		r = charts_check(&d->charts, sim, err);
+		r = check_charts(&d->charts, sim, err);
 	if (r == 0 && sim_cpus_idle(sim->workload, sim->cluster, &note))
 		log_warn("%s", note.text);
+	return r;
+}
+
+void driver_tables(const struct chart_options *o, const struct sim *sim,
+		   const char *kind)
+{
+	report_table(sim, kind);
+	for (int i = REPORT_USERS; i <= REPORT_CLASSES; i++)
+		if (o->by_table[i])
+			report_groups(sim, (enum report_by)i);
+}
+
+int driver_draw(const struct chart_options *o, const struct sim *sim,
+		struct err *err)
+{
+	_cleanup_free_ struct history_named *v =
+		calloc(sim->n_cells + 1, sizeof(*v));
+	size_t n = 0;
+	int r = 0;
+
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; i < sim->n_cells; i++)
+		if (sim->cells[i].done)
+			v[n++] = (struct history_named){
+				sim->cells[i].name, &sim->cells[i].history
+			};
+	if (o->plot)
+		r = plot_draw(sim, o->plot, err);
+	if (r == 0 && o->timeline)
+		r = perfetto_write(o->timeline, sim->workload, sim->cluster, v,
+				   n, err);
+	if (r == 0 && o->gantt)
+		r = gantt_draw(o->gantt, sim->workload, sim->cluster, v, n,
+			       err);
 	return r;
 }
 

@@ -1,13 +1,231 @@
 /* SPDX-License-Identifier: MIT */
-/* gpemu-sched make: a trace from a seed, on standard output. */
+/*
+ * gpemu-sched make: a trace from a seed, on standard output. Poisson arrivals,
+ * log-normal lengths, a mix of sizes and of classes.
+ */
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/log.h"
+#include "common/rng.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "sched/command.h"
-#include "sched/trace/generate.h"
+
+/* --- mixes ---------------------------------------------------------------- */
+
+/* Words with weights: "a:20,b:80"; a weight of 1 may be left out. */
+struct mix {
+	char **words;
+	double *weights; /* each and those before it; the last one is 1 */
+	size_t n;
+};
+
+static int mix_add(struct mix *m, const char *word, double weight)
+{
+	char **words = reallocarray(m->words, m->n + 1, sizeof(*words));
+	double *weights;
+
+	if (!words)
+		return -ENOMEM;
+	m->words = words;
+	weights = reallocarray(m->weights, m->n + 1, sizeof(*weights));
+	if (!weights)
+		return -ENOMEM;
+	m->weights = weights;
+	m->words[m->n] = strdup(word);
+	if (!m->words[m->n])
+		return -ENOMEM;
+	m->weights[m->n] = weight + (m->n ? m->weights[m->n - 1] : 0);
+	m->n++;
+	return 0;
+}
+
+/* -EINVAL with a text, -ENOMEM. Free with mix_fini, failed or not. */
+static int mix_parse(const char *text, struct mix *ret, struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	char *rest = copy, *word;
+	int r = copy ? 0 : -ENOMEM;
+
+	*ret = (struct mix){ 0 };
+	while (r == 0 && (word = strsep(&rest, ","))) {
+		char *colon = strchr(word, ':');
+		double weight = 1;
+
+		if (colon)
+			*colon++ = 0;
+		if (!*word || (colon && (units_parse_double(colon, &weight) ||
+					 weight <= 0 || weight > 1e9)))
+			return err_set(err, -EINVAL,
+				       "'%s' is not a list of WORD:WEIGHT, "
+				       "such as a:20,b:80",
+				       text);
+		r = mix_add(ret, word, weight);
+	}
+	for (size_t i = 0; r == 0 && i < ret->n; i++)
+		ret->weights[i] /= ret->weights[ret->n - 1];
+	return r;
+}
+
+static void mix_fini(struct mix *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		free(m->words[i]);
+	free(m->words);
+	free(m->weights);
+	*m = (struct mix){ 0 };
+}
+
+static const char *mix_draw(const struct mix *m, struct rng *rng)
+{
+	double x = rng_double(rng);
+	size_t i = 0;
+
+	while (i + 1 < m->n && x >= m->weights[i])
+		i++;
+	return m->words[i];
+}
+
+/* --- jobs ----------------------------------------------------------------- */
+
+struct generate {
+	uint64_t seed, jobs, users;
+	double jobs_per_hour; /* 0: all at once */
+	double median_s;      /* of the work */
+	double sigma;	      /* of its logarithm; 0: all alike */
+	struct mix gpus;      /* words are numbers of GPUs */
+	struct mix classes;
+	/* how many times longer a job takes without GPU; none: it needs one */
+	struct mix slowdown;
+};
+
+struct streams {
+	struct rng arrivals, work, gpus, classes, users, slowdown;
+};
+
+/* A number of GPUs, from 1 to WORKLOAD_GPUS_MAX. -EINVAL with a text. */
+static int generate_gpus(const char *word, double *ret, struct err *err)
+{
+	struct rows_field f = { word, strlen(word) };
+	uint64_t n;
+
+	if (!rows_u64(&f, &n) || !n || n > WORKLOAD_GPUS_MAX)
+		return err_set(err, -EINVAL,
+			       "'%s' is not a number of GPUs from 1 to %u",
+			       word, WORKLOAD_GPUS_MAX);
+	*ret = (double)n;
+	return 0;
+}
+
+/* -EINVAL with a text. */
+static int generate_slowdown(const char *word, double *ret, struct err *err)
+{
+	if (units_parse_double(word, ret) < 0 || *ret < 1e-3 || *ret > 1e6)
+		return err_set(err, -EINVAL,
+			       "'%s' is not a factor from 0.001 to 1e6", word);
+	return 0;
+}
+
+static int slow_down(const struct generate *g, struct streams *s,
+		     struct job *job, struct err *err)
+{
+	double factor;
+	int r = 0;
+
+	if (!g->slowdown.n)
+		return 0;
+	r = generate_slowdown(mix_draw(&g->slowdown, &s->slowdown), &factor,
+			      err);
+	if (r == 0)
+		job->cpu_work_ns = MIN(factor * job->work_ns,
+				       NS_PER_S * WORKLOAD_SECONDS_MAX);
+	return r;
+}
+
+static int generate_job(const struct generate *g, struct streams *s,
+			double *now_s, struct workload *w, struct err *err)
+{
+	struct job job = workload_job();
+	double work_s, gpus;
+	char user[32];
+	int r;
+
+	/* the times between Poisson arrivals are exponential */
+	if (g->jobs_per_hour > 0)
+		*now_s -= log1p(-rng_double(&s->arrivals)) * 3600 /
+			  g->jobs_per_hour;
+	work_s = g->median_s * exp(g->sigma * rng_normal(&s->work));
+	job.work_ns = NS_PER_S * MIN(MAX(work_s, WORKLOAD_SECONDS_MIN),
+				     WORKLOAD_SECONDS_MAX);
+	if (*now_s > WORKLOAD_SECONDS_MAX)
+		return err_set(err, -EINVAL,
+			       "job %zu would arrive later than %g s, the "
+			       "limit: give a lower --count or a higher "
+			       "--per-hour",
+			       w->n, WORKLOAD_SECONDS_MAX);
+	job.arrival_ns = (uint64_t)(*now_s * NS_PER_S);
+	r = generate_gpus(mix_draw(&g->gpus, &s->gpus), &gpus, err);
+	if (r == 0)
+		r = slow_down(g, s, &job, err);
+	if (r == 0)
+		job.n_gpus = (uint32_t)gpus;
+	snprintf(user, sizeof(user), "user%zu",
+		 (size_t)rng_below(&s->users, g->users));
+	if (r == 0)
+		r = workload_user(w, user, &job.user);
+	if (r == 0)
+		r = workload_class(w, mix_draw(&g->classes, &s->classes),
+				   &job.class);
+	return r < 0 ? r : workload_add(w, &job, 1);
+}
+
+/* Each quantity has a random stream of its own, so that changing one leaves
+ * the others. -EINVAL with a text, -ENOMEM. */
+static int generate_workload(const struct generate *g, struct workload *ret,
+			     struct err *err)
+{
+	struct streams s = {
+		.arrivals = rng_stream(g->seed, "sched.arrivals", 0),
+		.work = rng_stream(g->seed, "sched.work", 0),
+		.gpus = rng_stream(g->seed, "sched.gpus", 0),
+		.classes = rng_stream(g->seed, "sched.classes", 0),
+		.users = rng_stream(g->seed, "sched.users", 0),
+		.slowdown = rng_stream(g->seed, "sched.slowdown", 0),
+	};
+	double now_s = 0;
+	int r = 0;
+
+	*ret = (struct workload){ .format = "jobs" };
+	for (uint64_t i = 0; r == 0 && i < g->jobs; i++)
+		r = generate_job(g, &s, &now_s, ret, err);
+	return r < 0 ? r : workload_settle(ret);
+}
+
+/* As a trace of the format "jobs". */
+static int generate_print(const struct workload *w, FILE *f)
+{
+	bool cpus = w->n && w->jobs[0].cpu_work_ns > 0;
+
+	fprintf(f, "name,user,class,arrival_s,gpus,work_s%s\n",
+		cpus ? ",cpu_work_s" : "");
+	for (size_t i = 0; i < w->n; i++) {
+		const struct job *job = &w->jobs[i];
+
+		fprintf(f, "%s,%s,%s,%.9g,%u,%.9g", job->name,
+			w->users[job->user], w->classes[job->class],
+			(double)job->arrival_ns / NS_PER_S, job->n_gpus,
+			job->work_ns / NS_PER_S);
+		if (cpus)
+			fprintf(f, ",%.9g", job->cpu_work_ns / NS_PER_S);
+		fputc('\n', f);
+	}
+	return ferror(f) ? -EIO : 0;
+}
+
+/* --- options -------------------------------------------------------------- */
 
 struct options {
 	struct cli_common common;
@@ -16,37 +234,35 @@ struct options {
 	char *gpus, *classes, *slowdown;
 };
 
-static int check_mix(const void *object, struct err *err)
+/* Each word of a mix as `read` has it; NULL: any. */
+static int check_words(const void *object,
+		       int (*read)(const char *word, double *ret,
+				   struct err *err),
+		       struct err *err)
 {
 	struct mix m;
+	double v;
 	int r = mix_parse(*(char *const *)object, &m, err);
 
+	for (size_t i = 0; read && r == 0 && i < m.n; i++)
+		r = read(m.words[i], &v, err);
 	mix_fini(&m);
 	return r;
+}
+
+static int check_mix(const void *object, struct err *err)
+{
+	return check_words(object, NULL, err);
 }
 
 static int check_gpus(const void *object, struct err *err)
 {
-	struct mix m;
-	uint32_t n;
-	int r = mix_parse(*(char *const *)object, &m, err);
-
-	for (size_t i = 0; r == 0 && i < m.n; i++)
-		r = generate_gpus(m.words[i], &n, err);
-	mix_fini(&m);
-	return r;
+	return check_words(object, generate_gpus, err);
 }
 
 static int check_slowdown(const void *object, struct err *err)
 {
-	struct mix m;
-	double factor;
-	int r = mix_parse(*(char *const *)object, &m, err);
-
-	for (size_t i = 0; r == 0 && i < m.n; i++)
-		r = generate_slowdown(m.words[i], &factor, err);
-	mix_fini(&m);
-	return r;
+	return check_words(object, generate_slowdown, err);
 }
 
 static const struct conf_field fields[] = {

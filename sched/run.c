@@ -11,7 +11,6 @@
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "sched/charts.h"
 #include "sched/command.h"
 #include "sched/live/live.h"
 #include "sched/sim.h"
@@ -71,8 +70,6 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
-
 static const struct cli_program program = {
 	.name = "gpemu-sched run",
 	.args = "-- PROGRAM [OPTION...]",
@@ -85,7 +82,7 @@ static const struct cli_program program = {
 		 "model of its GPUs, and their node. After an interruption or "
 		 "a kill, the same command with the same --output continues.",
 	.fields = fields,
-	.kinds = kinds,
+	.kinds = input_kinds,
 	.settle = driver_settle,
 };
 
@@ -325,11 +322,11 @@ static int run(const void *options, struct cluster *c, struct workload *w,
 	if (r == 0)
 		r = live_result(&l, &sim);
 	if (r == 0 && (!o->d.common.json || strcmp(o->d.common.json, "-")))
-		charts_tables(&o->d.charts, &sim, "LIVE and SIMULATED");
+		driver_tables(&o->d.charts, &sim, "LIVE and SIMULATED");
 	if (r == 0 && o->d.common.json)
 		r = write_record(o, &sim, &l, err);
 	if (r == 0)
-		r = charts_draw(&o->d.charts, &sim, err);
+		r = driver_draw(&o->d.charts, &sim, err);
 	if (r == 0 && l.n_failed)
 		r = err_set(err, -EIO, "%" PRIu64 " of %zu jobs failed",
 			    l.n_failed, l.n);

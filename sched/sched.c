@@ -26,7 +26,7 @@ static const struct cli_command commands[] = {
 	{ 0 },
 };
 
-/* --list without a command: the kinds are the same for all of them. */
+/* --list without a command: the input_kinds are the same for all of them. */
 static int list(int argc, char **argv)
 {
 	struct options {
@@ -36,11 +36,10 @@ static int list(int argc, char **argv)
 		CLI_COMMON_FIELDS(struct options, common),
 		{ 0 },
 	};
-	static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
 	static const struct cli_program program = { .name = "gpemu-sched",
 						    .summary = "",
 						    .fields = fields,
-						    .kinds = kinds };
+						    .kinds = input_kinds };
 
 	cli_parse(&program, argc, argv, &o, NULL);
 	return EXIT_STATUS_USAGE;

@@ -161,13 +161,6 @@ static void complete(struct run *r)
 	}
 }
 
-static uint64_t next_round(const struct run *r, uint64_t from_ns)
-{
-	uint64_t round_ns = r->sim->round_ns;
-
-	return (from_ns + round_ns - 1) / round_ns * round_ns;
-}
-
 /* When something happens next; UINT64_MAX: nothing will. */
 static uint64_t next_event(const struct run *r)
 {
@@ -180,10 +173,11 @@ static uint64_t next_event(const struct run *r)
 	/* a round in which nobody runs and nobody came would be like the last
 	 */
 	if (r->sim->round_ns && r->n_active && (r->n_heap || r->changed))
-		next = MIN(next, next_round(r, r->asked_ns == UINT64_MAX
-						       ? r->now_ns
-						       : MAX(r->asked_ns + 1,
-							     r->now_ns)));
+		next = MIN(next, schedule_round(r->sim->round_ns,
+						r->asked_ns == UINT64_MAX
+							? r->now_ns
+							: MAX(r->asked_ns + 1,
+							      r->now_ns)));
 	return next;
 }
 

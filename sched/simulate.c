@@ -6,7 +6,6 @@
 #include "common/program/interrupt.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "sched/charts.h"
 #include "sched/command.h"
 #include "sched/sim.h"
 
@@ -14,6 +13,15 @@ struct options {
 	struct driver_options d;
 	char *policies, *placements, *interference;
 };
+
+static int check_interference(const void *object, struct err *err)
+{
+	double v[GROUP_MAX - 1];
+	int n = input_percentages(*(char *const *)object, ARRAY_SIZE(v), v,
+				  err);
+
+	return MIN(n, 0);
+}
 
 static const struct conf_field fields[] = {
 	INPUT_TRACE_FIELDS(struct options, d.input),
@@ -27,14 +35,12 @@ static const struct conf_field fields[] = {
 	  .help = "placements: GPUs, CPU and memory of a job (default: "
 		  "proportional)" },
 	{ "interference", CONF_STRING, offsetof(struct options, interference),
-	  .arg = "P%,...",
+	  .check = check_interference, .arg = "P%,...",
 	  .help = "overhead of an iteration when 2, 3 and 4 jobs take turns on "
 		  "GPUs (default: 0%,0%,0%)" },
 	DRIVER_FIELDS(struct options),
 	{ 0 },
 };
-
-static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
 
 static const struct cli_program program = {
 	.name = "gpemu-sched simulate",
@@ -44,7 +50,7 @@ static const struct cli_program program = {
 		 "--list trace, cluster, speeds, policy, placement or format "
 		 "lists the names.",
 	.fields = fields,
-	.kinds = kinds,
+	.kinds = input_kinds,
 	.settle = driver_settle,
 };
 
@@ -78,7 +84,8 @@ static int add_policy(void *ctx, const char *policy, struct err *err)
 	int r;
 
 	m->policy = policy;
-	r = input_choices(placement_table, m->o->placements, add_cell, m, err);
+	r = plugin_choice_each(placement_table, m->o->placements, add_cell, m,
+			       err);
 	return MIN(r, 0);
 }
 
@@ -118,54 +125,22 @@ static int write_record(const struct options *o, const struct sim *sim,
 	return input_record(j, fields, o, &o->d.common, err);
 }
 
-/* Of groups of 2 jobs, 3, and so on. */
-static int parse_interference(const char *text, struct cluster *c,
-			      struct err *err)
-{
-	_cleanup_free_ char *copy = strdup(text ? text : "0");
-	char *rest = copy, *word;
-	size_t n = 2;
-
-	if (!copy)
-		return -ENOMEM;
-	while ((word = strsep(&rest, ","))) {
-		size_t length = strlen(word);
-		double v;
-
-		if (length && word[length - 1] == '%')
-			word[length - 1] = 0;
-		if (n > GROUP_MAX || units_parse_double(word, &v) < 0 ||
-		    v < 0 || v > 1000)
-			return err_set(err, -EINVAL,
-				       "--interference: '%s' is not one of up "
-				       "to %d percentages",
-				       word, GROUP_MAX - 1);
-		c->interference[n++] = v / 100;
-	}
-	return 0;
-}
-
-/* Before the trace is read. */
-static int check_simulate(const void *options, struct err *err)
-{
-	const struct options *o = options;
-	struct cluster c = { 0 };
-
-	return parse_interference(o->interference, &c, err);
-}
-
 static int simulate(const void *options, struct cluster *c, struct workload *w,
 		    struct err *err)
 {
 	const struct options *o = options;
 	struct sim sim = driver_sim(&o->d, c, w);
 	struct making making = { .sim = &sim, .o = o };
-	int r = parse_interference(o->interference, c, err);
+	/* of groups of 2 jobs, 3, and so on */
+	int r = input_percentages(o->interference, GROUP_MAX - 1,
+				  &c->interference[2], err);
 	int e;
 
+	r = MIN(r, 0);
+
 	if (r == 0)
-		r = input_choices(schedule_table, o->policies, add_policy,
-				  &making, err);
+		r = plugin_choice_each(schedule_table, o->policies, add_policy,
+				       &making, err);
 	if (r == 0)
 		r = driver_check(&o->d, &sim, err);
 	if (r == 0)
@@ -173,10 +148,10 @@ static int simulate(const void *options, struct cluster *c, struct workload *w,
 	/* what was done before an interruption is worth showing */
 	if (r == 0 || r == -EINTR) {
 		if (!o->d.common.json || strcmp(o->d.common.json, "-"))
-			charts_tables(&o->d.charts, &sim, "SIMULATED");
+			driver_tables(&o->d.charts, &sim, "SIMULATED");
 		e = o->d.common.json ? write_record(o, &sim, err) : 0;
 		if (r == 0 && e == 0)
-			e = charts_draw(&o->d.charts, &sim, err);
+			e = driver_draw(&o->d.charts, &sim, err);
 		r = r < 0 ? r : e;
 	}
 	sim_fini(&sim);
@@ -186,10 +161,10 @@ static int simulate(const void *options, struct cluster *c, struct workload *w,
 int command_simulate(int argc, char **argv)
 {
 	static const struct driver driver = { .program = &program,
-					      .check = check_simulate,
 					      .run = simulate };
 	struct options o = { .policies = strdup("fifo,srtf,las"),
-			     .placements = strdup("proportional") };
+			     .placements = strdup("proportional"),
+			     .interference = strdup("0%") };
 
 	return driver_command(&driver, &o, argc, argv);
 }

@@ -21,8 +21,6 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static const struct cli_kind kinds[] = { INPUT_KINDS, { 0 } };
-
 static const struct cli_program program = {
 	.name = "gpemu-sched stat",
 	.args = "[TRACE]",
@@ -30,7 +28,7 @@ static const struct cli_program program = {
 	.summary = "Describe a trace: jobs, arrivals, work, GPUs, users and "
 		   "classes.",
 	.fields = fields,
-	.kinds = kinds,
+	.kinds = input_kinds,
 };
 
 struct stat_class {

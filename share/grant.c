@@ -3,12 +3,50 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 
 #include "common/util.h"
 #include "share/server.h"
 
 /* Anybody in the container may connect: its folder is the permission. */
 enum { SOCKET_MODE = 0666, FOLDER_MODE = 0755, PARENT_MODE = 0700 };
+
+/* --- folders of sockets --------------------------------------------------- */
+
+/* The folder, which is created with this mode if it is missing, must be private
+ * to this user. -EACCES: it is not; -errno; with a text. */
+static int own_folder(const char *folder, mode_t mode, struct err *err)
+{
+	mode_t mask = umask((mode_t)~mode & 0777);
+	int r = mkdir(folder, mode) < 0 && errno != EEXIST ? -errno : 0;
+	struct stat st;
+
+	umask(mask);
+	if (r == 0 && lstat(folder, &st) < 0)
+		r = -errno;
+	if (r < 0)
+		return err_set(err, r, "%s: %s", folder, strerror(-r));
+	/* in /tmp any user can create a folder of this name first */
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+	    st.st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(err, -EACCES,
+			       "%s: not a private folder of this user; choose "
+			       "another --socket",
+			       folder);
+	return 0;
+}
+
+int server_make_folder(const char *path, struct err *err)
+{
+	_cleanup_free_ char *folder = strdup(path);
+
+	if (!folder)
+		return err_set(err, -ENOMEM, "out of memory");
+	*strrchr(folder, '/') = '\0';
+	return own_folder(folder, 0700, err);
+}
+
+/* --- grants --------------------------------------------------------------- */
 
 static struct grant *find(const struct server *s, const char *name)
 {
@@ -51,9 +89,9 @@ static int open_socket(struct server *s, struct grant *g, struct err *err)
 				 (size_t)(strrchr(folder, '/') - folder));
 	if (!parent)
 		return err_set(err, -ENOMEM, "out of memory");
-	r = server_own_folder(parent, PARENT_MODE, err);
+	r = own_folder(parent, PARENT_MODE, err);
 	if (r == 0)
-		r = server_own_folder(folder, FOLDER_MODE, err);
+		r = own_folder(folder, FOLDER_MODE, err);
 	if (r == 0)
 		r = local_socket_listen(g->path, SOCKET_MODE, &g->place, err);
 	if (r < 0)

@@ -442,7 +442,7 @@ static void send_health(const struct server *s, struct client *c)
 /* May this client change what others get? */
 static int check_ruler(const struct client *c, struct err *err)
 {
-	if (limits_rules(c->uid, c->grant))
+	if (server_rules(c->uid, c->grant))
 		return 0;
 	return err_set(err, -EACCES,
 		       "only root and the user of the server may do that, on "

@@ -22,6 +22,150 @@ enum {
 	OWN_FILES = 32,
 };
 
+/*
+ * --- limits ---------------------------------------------------------------
+ *
+ * They protect clients from each other: no connection without a job, no more
+ * connections than the share of a user, no idle job that holds GPU memory or
+ * its turn.
+ */
+
+/* Wall time between attempts to accept while there are no descriptors.
+ * arbitrary: short for a person, long for a processor */
+#define ACCEPT_PAUSE_NS (NS_PER_S / 5)
+/* Of the connections one in so many is kept for those who rule. arbitrary: a
+ * device plugin has one, and a person looks now and then */
+enum { KEPT = 8 };
+
+static bool allowed(const struct server *s, uid_t uid)
+{
+	if (s->allow_all || server_rules(uid, NULL))
+		return true;
+	for (size_t i = 0; i < s->n_allowed; i++)
+		if (s->allowed[i] == uid)
+			return true;
+	return false;
+}
+
+/* Connections of a grant, or of a user without one. */
+static uint32_t n_of(const struct server *s, uid_t uid,
+		     const struct grant *grant)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_clients; i++)
+		n += s->clients[i]->grant == grant &&
+		     (grant || s->clients[i]->uid == uid);
+	return n;
+}
+
+/* May such a user connect now, by this grant or none? -EACCES, -EAGAIN; with a
+ * text. */
+static int admit(const struct server *s, uid_t uid, const struct grant *grant,
+		 struct err *err)
+{
+	uint32_t most = s->config.max_clients, n;
+
+	if (!grant && !allowed(s, uid))
+		return err_set(err, -EACCES, "user %u may not use this GPU",
+			       (unsigned)uid);
+	if (!server_rules(uid, grant))
+		most -= most / KEPT;
+	if (s->n_clients >= most)
+		return err_set(err, -EAGAIN, "too many clients");
+	if (server_rules(uid, grant))
+		return 0;
+	/* No more than are free: of N that want all each has 1 / (N + 1), and
+	 * one more finds as many. Source: Choudhury and Hahne, "Dynamic Queue
+	 * Length Thresholds for Shared-Memory Packet Switches", 1998 */
+	n = n_of(s, uid, grant);
+	most = MIN(s->config.max_per_user, most - s->n_clients);
+	if (n < most)
+		return 0;
+	if (grant)
+		return err_set(err, -EAGAIN,
+			       "%u connections, as many as a grant may have "
+			       "(--max-clients-per-user, and those that are "
+			       "free)",
+			       n);
+	return err_set(err, -EAGAIN,
+		       "user %u has %u connections, as many as a user may have "
+		       "(--max-clients-per-user, and those that are free)",
+		       (unsigned)uid, n);
+}
+
+static void watch_listener(struct server *s, uint32_t events)
+{
+	events_want(&s->events, &s->listener, events);
+	for (struct grant *g = s->grants; g; g = g->next)
+		events_want(&s->events, &g->listener, events);
+}
+
+/* accept failed: try again later. */
+static void pause_accept(struct server *s, int error)
+{
+	if (!s->accept_told)
+		log_warn("cannot accept more clients now: %s", strerror(error));
+	s->accept_told = true;
+	s->accept_ns = tick_wall() + ACCEPT_PAUSE_NS;
+	watch_listener(s, 0);
+}
+
+static void resume_accept(struct server *s)
+{
+	s->accept_ns = TICK_NEVER;
+	watch_listener(s, EPOLLIN);
+}
+
+/* The wall time, ns, at which an idle client expires. */
+static uint64_t expires(const struct server *s, const struct client *c)
+{
+	if (c->dead || !s->config.idle_limit_ns ||
+	    (c->watches && server_rules(c->uid, c->grant)))
+		return TICK_NEVER;
+	if (c->job && (!c->job->resident || c->job->n))
+		return TICK_NEVER;
+	return c->last_message_ns + s->config.idle_limit_ns;
+}
+
+static void expire(struct server *s, struct client *c)
+{
+	char text[GPUD_TEXT];
+
+	if (!c->job) {
+		client_refuse(c, -ETIMEDOUT,
+			      "connected without requesting a GPU");
+		s->n_expired++;
+	} else if (share_blocks(s->share, c->job)) {
+		snprintf(text, sizeof(text),
+			 "no iteration for %.0f s while other jobs wait "
+			 "(--idle-limit)",
+			 (double)s->config.idle_limit_ns / NS_PER_S);
+		client_refuse(c, -ETIMEDOUT, text);
+		s->n_expired++;
+	}
+}
+
+/* Mark expired clients as dead. Returns the wall time, ns, of the next check.
+ */
+static uint64_t check_limits(struct server *s)
+{
+	uint64_t now = tick_wall(), next;
+
+	if (s->accept_ns <= now)
+		resume_accept(s);
+	next = s->accept_ns;
+	for (uint32_t i = 0; i < s->n_clients; i++) {
+		uint64_t at = expires(s, s->clients[i]);
+
+		if (at <= now)
+			expire(s, s->clients[i]);
+		else
+			next = MIN(next, at);
+	}
+	return next;
+}
+
 /* --- clients -------------------------------------------------------------- */
 
 static void welcome(const struct server *s, struct client *c)
@@ -47,7 +191,7 @@ static void welcome(const struct server *s, struct client *c)
 static void receive(struct server *s, struct client *c)
 {
 	struct err err = { 0 };
-	int r = limits_admit(s, c->uid, c->grant, &err);
+	int r = admit(s, c->uid, c->grant, &err);
 
 	if (r == 0) {
 		welcome(s, c);
@@ -66,7 +210,7 @@ static void accept_one(struct server *s, int fd, struct grant *grant)
 	socklen_t n = sizeof(cred);
 
 	if (!c) {
-		limits_pause_accept(s, ENOMEM);
+		pause_accept(s, ENOMEM);
 		return;
 	}
 	c->last_message_ns = tick_wall();
@@ -77,7 +221,7 @@ static void accept_one(struct server *s, int fd, struct grant *grant)
 	if (c->socket.fd < 0) {
 		/* it would stay readable, and the loop would spin */
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-			limits_pause_accept(s, errno);
+			pause_accept(s, errno);
 		free(c);
 		return;
 	}
@@ -250,7 +394,7 @@ int server_run(struct server *s, struct err *err)
 
 			e->fn(e, ready[i].events);
 		}
-		check = limits_check(s);
+		check = check_limits(s);
 		reap(s);
 		grant_reap(s, false);
 	}

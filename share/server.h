@@ -3,12 +3,10 @@
  * gpemu-gpud: shared GPUs on a real clock, for clients on a Unix socket. One
  * thread, one epoll loop, one timer, set to the next event of the shared GPUs.
  *
- *	server.c	sockets, the loop, who may connect
+ *	server.c	sockets, the loop, who may connect and for how long
  *	request.c	requests of clients
  *	client.c	messages to a client
- *	limits.c	limits that protect clients from each other
- *	place.c		the sockets' folders
- *	grant.c		sockets with a quota of their own
+ *	grant.c		sockets with a quota of their own; the sockets' folders
  *	status.c	the status for gpemu-smi, and the thread that writes
  *			it as JSON
  *
@@ -24,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "common/conf/conf.h"
 #include "common/err.h"
@@ -160,6 +159,13 @@ void server_fini(struct server *s);
 /* Run until SIGINT or SIGTERM (0), or -errno with a text. */
 int server_run(struct server *s, struct err *err);
 
+/* Root and the server's user, on its own socket: they change what others get,
+ * and find a connection when the others have taken theirs. */
+static inline bool server_rules(uid_t uid, const struct grant *grant)
+{
+	return !grant && (uid == 0 || uid == geteuid());
+}
+
 /* Handle a message. The client may be dead afterwards. */
 void request_handle(struct server *s, struct client *c,
 		    const struct gpud_msg *m);
@@ -181,31 +187,11 @@ void client_refuse(struct client *c, int error, const char *text);
 void client_flush(struct client *c);
 void client_free(struct client *c);
 
-/* --- limits.c ------------------------------------------------------------- */
-
-/* Root and the server's user, on its own socket: they change what others get,
- * and find a connection when the others have taken theirs. */
-bool limits_rules(uid_t uid, const struct grant *grant);
-/* May such a user connect now, by this grant or none? -EACCES, -EAGAIN; with a
- * text. */
-int limits_admit(const struct server *s, uid_t uid, const struct grant *grant,
-		 struct err *err);
-/* accept failed: try again later. */
-void limits_pause_accept(struct server *s, int error);
-/* Mark expired clients as dead. Returns the wall time, ns, of the next check.
- */
-uint64_t limits_check(struct server *s);
-
-/* --- place.c -------------------------------------------------------------- */
+/* --- grant.c -------------------------------------------------------------- */
 
 /* Create or check the folder of the default path, which must be private to this
  * user. -EACCES: it is not; -errno; with a text. */
 int server_make_folder(const char *path, struct err *err);
-/* The same of a folder itself, which is created with this mode. */
-int server_own_folder(const char *folder, mode_t mode, struct err *err);
-
-/* --- grant.c -------------------------------------------------------------- */
-
 /* -EINVAL, or what share_set_part or the folders fail with, with a text. A part
  * that cannot be had makes no grant. */
 int grant_set(struct server *s, const struct gpud_grant *q, struct err *err);

@@ -489,11 +489,10 @@ struct awaited {
 
 static void wake(struct waiter *w, int error)
 {
-	pthread_mutex_lock(&w->lock);
+	LOCK_SCOPE(&w->lock);
 	w->done = true;
 	w->error = error;
 	pthread_cond_signal(&w->wake);
-	pthread_mutex_unlock(&w->lock);
 }
 
 static int wait_for(struct waiter *w)

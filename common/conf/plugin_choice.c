@@ -172,6 +172,29 @@ size_t plugin_choice_length(const char *list)
 	return n;
 }
 
+int plugin_choice_each(const struct plugin *const table[], const char *list,
+		       int (*fn)(void *ctx, const char *choice,
+				 struct err *err),
+		       void *ctx, struct err *err)
+{
+	int r = 0;
+
+	if (!strcmp(list, "all")) {
+		for (size_t i = 0; r == 0 && table[i]; i++)
+			r = fn(ctx, table[i]->name, err);
+		return r;
+	}
+	for (;;) {
+		size_t n = plugin_choice_length(list);
+		_cleanup_free_ char *one = strndup(list, n);
+
+		r = one ? fn(ctx, one, err) : -ENOMEM;
+		if (r || !list[n])
+			return r;
+		list += n + 1;
+	}
+}
+
 /* --- the way out ---------------------------------------------------------- */
 
 static json_t *options_json(const struct plugin *p, const void *options)

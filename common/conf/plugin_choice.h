@@ -44,6 +44,15 @@ int plugin_choice_check(const struct plugin *const table[], const char *kind,
 size_t plugin_choice_length(const char *list);
 
 /*
+ * Call `fn` with each choice of a list "NAME:KEY=VALUE,NAME", or with each of
+ * the table for "all". Stops at the first that does not return 0.
+ */
+int plugin_choice_each(const struct plugin *const table[], const char *list,
+		       int (*fn)(void *ctx, const char *choice,
+				 struct err *err),
+		       void *ctx, struct err *err);
+
+/*
  * The shortest text that is the same choice: options that have their default
  * are left out. `options` of `p`, NULL: the defaults. Malloc'ed; NULL: no
  * memory.

@@ -20,7 +20,6 @@
 #include "common/version.h"
 #include "fs/measure/fit.h"
 #include "fs/measure/objects.h"
-#include "fs/measure/predict.h"
 #include "fs/measure/probe.h"
 
 struct options {

@@ -48,8 +48,9 @@ char *tier_text(const struct tier *t)
 	return n < 0 ? NULL : text;
 }
 
-static int add_policy(struct tier *t, const char *text, struct err *err)
+static int add_policy(void *ctx, const char *text, struct err *err)
 {
+	struct tier *t = ctx;
 	struct tier_policy *v =
 		reallocarray(t->policies, t->n_policies + 1, sizeof(*v));
 	struct tier_policy *p;
@@ -69,22 +70,7 @@ static int add_policy(struct tier *t, const char *text, struct err *err)
 
 int tier_add_policies(struct tier *t, const char *list, struct err *err)
 {
-	int r = 0;
-
-	if (!strcmp(list, "all")) {
-		for (size_t i = 0; r == 0 && policy_table[i]; i++)
-			r = add_policy(t, policy_table[i]->name, err);
-		return r;
-	}
-	for (;;) {
-		size_t n = plugin_choice_length(list);
-		_cleanup_free_ char *one = strndup(list, n);
-
-		r = one ? add_policy(t, one, err) : -ENOMEM;
-		if (r < 0 || !list[n])
-			return r;
-		list += n + 1;
-	}
+	return plugin_choice_each(policy_table, list, add_policy, t, err);
 }
 
 static int bad_size(const char *word, struct err *err)

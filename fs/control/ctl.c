@@ -11,6 +11,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -497,10 +498,9 @@ int ctl_end(struct ctl *ctl, const void *writer, struct err *err)
 /* Moves `*from` into the option, which owns it from then on. */
 static void take_text(struct ctl *ctl, char **option, char **from)
 {
-	pthread_mutex_lock(ctl->lock);
+	LOCK_SCOPE(ctl->lock);
 	free(*option);
 	*option = TAKE_PTR(*from);
-	pthread_mutex_unlock(ctl->lock);
 }
 
 int ctl_check_file(const char *path, struct err *err)
@@ -577,9 +577,8 @@ static int change_size(struct ctl *ctl, const char *value, bool keep,
 				    err);
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(ctl->lock);
+	LOCK_SCOPE(ctl->lock);
 	*ctl->cache_size = size;
-	pthread_mutex_unlock(ctl->lock);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/thread.h"
 #include "common/util.h"
 #include "fs/layer/fault.h"
 #include "fs/server/server.h"
@@ -70,7 +71,7 @@ static void *run(void *arg)
 {
 	struct warm *w = arg;
 
-	pthread_mutex_lock(&w->lock);
+	LOCK_SCOPE(&w->lock);
 	while (!w->stopping) {
 		if (w->next < w->n) {
 			load_file(w, w->nodes[w->next++]);
@@ -80,7 +81,6 @@ static void *run(void *arg)
 		w->n = w->next = 0;
 		pthread_cond_wait(&w->wake, &w->lock);
 	}
-	pthread_mutex_unlock(&w->lock);
 	return NULL;
 }
 
@@ -208,14 +208,13 @@ static int start(struct warm *w)
 {
 	int r = 0;
 
-	pthread_mutex_lock(&w->begin_lock);
+	LOCK_SCOPE(&w->begin_lock);
 	if (w->ended)
 		r = -ECONNABORTED;
 	else if (!w->started)
 		r = -pthread_create(&w->thread, NULL, run, w);
 	if (r == 0)
 		w->started = true;
-	pthread_mutex_unlock(&w->begin_lock);
 	return r;
 }
 
@@ -234,20 +233,15 @@ int warm_begin(struct warm *w, const char *list, struct err *err)
 
 json_t *warm_json(struct warm *w)
 {
-	uint64_t requested, results[N_RESULTS];
-	bool busy;
+	const uint64_t *results = w->results;
 
-	pthread_mutex_lock(&w->lock);
-	requested = w->requested;
-	memcpy(results, w->results, sizeof(results));
-	busy = w->busy;
-	pthread_mutex_unlock(&w->lock);
+	LOCK_SCOPE(&w->lock);
 	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:b}", "requested",
-			 (json_int_t)requested, "loaded",
+			 (json_int_t)w->requested, "loaded",
 			 (json_int_t)results[WARM_LOADED], "cached",
 			 (json_int_t)results[WARM_CACHED], "rejected",
 			 (json_int_t)results[WARM_REJECTED], "failed",
-			 (json_int_t)results[WARM_FAILED], "done", !busy);
+			 (json_int_t)results[WARM_FAILED], "done", !w->busy);
 }
 
 /* --- start and stop ----------------------------------------------------- */

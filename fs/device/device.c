@@ -60,7 +60,6 @@
 #include "common/heap.h"
 #include "common/rng.h"
 #include "common/util.h"
-#include "fs/device/window.h"
 
 /* arbitrary: a file of more than 8 MiB has several places */
 enum { PIECE_SHIFT = 23 };
@@ -71,6 +70,20 @@ enum { MOVES_TO_JUDGE = 7 };
 /* The answer to a lone operation may be so early. Source: calibrate.h, at most
  * 9 us. */
 enum { EARLY_NS = 10000 };
+/* No sum of times exceeds this: 31 years. arbitrary: the caller may add to it,
+ * and scale it */
+#define LAST_NS ((uint64_t)1000000000000000000)
+
+static uint64_t later(uint64_t at, uint64_t ns)
+{
+	return at < LAST_NS && ns < LAST_NS - at ? at + ns : MAX(at, LAST_NS);
+}
+
+/* The window that has room: one of now, or later. All zeros at the start. */
+struct window {
+	uint64_t begin; /* ns */
+	double used;
+};
 
 struct device {
 	const struct storage_profile *profile;
@@ -189,6 +202,29 @@ uint64_t device_place(uint64_t object, uint64_t offset)
 }
 
 /* --- stations --------------------------------------------------------- */
+
+/* When a quota of `most` in each window lets the last of `n` pass, ns. */
+static uint64_t window_pass(struct window *w, uint64_t window_ns, double most,
+			    double n, uint64_t now)
+{
+	double over;
+
+	if (most <= 0 || n <= 0)
+		return now;
+	if (now >= w->begin && now - w->begin >= window_ns) {
+		w->begin = now - (now - w->begin) % window_ns;
+		w->used = 0;
+	}
+	w->used += n;
+	over = ceil(w->used / most) - 1;
+	if (over > 0) {
+		w->begin =
+			later(w->begin, (uint64_t)fmin(over * (double)window_ns,
+						       (double)LAST_NS));
+		w->used -= over * most;
+	}
+	return MAX(now, w->begin);
+}
 
 static uint64_t pass_quota(struct device *d, const struct storage_class *c,
 			   uint64_t bytes, uint64_t now)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/thread.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -280,7 +281,7 @@ static void charge(struct fetcher *fetcher, struct fetch *f)
 	count_op(&fetcher->stats, f);
 	if (f->takes)
 		return;
-	pthread_mutex_lock(&fetcher->device_lock);
+	LOCK_SCOPE(&fetcher->device_lock);
 	/* requests of several threads may overtake each other before this
 	 * point */
 	now = MAX(f->arrival, fetcher->last_arrival);
@@ -291,7 +292,6 @@ static void charge(struct fetcher *fetcher, struct fetch *f)
 			      : device_schedule(fetcher->device, f->op, f->node,
 						f->offset, f->bytes, now);
 	add_to_bill(fetcher, f);
-	pthread_mutex_unlock(&fetcher->device_lock);
 }
 
 static bool work_here(struct fetcher *fetcher, struct fetch *f)
@@ -412,20 +412,18 @@ struct device *fetcher_swap_device(struct fetcher *f, struct device *fresh)
 {
 	struct device *old;
 
-	pthread_mutex_lock(&f->device_lock);
+	LOCK_SCOPE(&f->device_lock);
 	old = f->device;
 	f->device = fresh;
 	device_limit(fresh, f->limit_mb_per_s, 0);
-	pthread_mutex_unlock(&f->device_lock);
 	return old;
 }
 
 void fetcher_limit_device(struct fetcher *f, double mb_per_s)
 {
-	pthread_mutex_lock(&f->device_lock);
+	LOCK_SCOPE(&f->device_lock);
 	f->limit_mb_per_s = mb_per_s;
 	device_limit(f->device, mb_per_s, tick_now(f->c.tick));
-	pthread_mutex_unlock(&f->device_lock);
 }
 
 void fetcher_set_round_trip(struct fetcher *f, const struct round_trip *trip)
@@ -462,9 +460,8 @@ void fetcher_counts(const struct fetcher *f, uint64_t *ret_reads,
 
 void fetcher_bill(struct fetcher *f, struct fetch_bill *ret)
 {
-	pthread_mutex_lock(&f->device_lock);
+	LOCK_SCOPE(&f->device_lock);
 	*ret = f->bill;
-	pthread_mutex_unlock(&f->device_lock);
 }
 
 void fetcher_stats(struct fetcher *f, struct fetch_stats *ret)
@@ -500,7 +497,6 @@ void fetcher_reset_stats(struct fetcher *f)
 	hist_reset(&f->stats.requested);
 	hist_reset(&f->stats.achieved);
 	hist_reset(&f->stats.error);
-	pthread_mutex_lock(&f->device_lock);
+	LOCK_SCOPE(&f->device_lock);
 	f->bill = (struct fetch_bill){ 0 };
-	pthread_mutex_unlock(&f->device_lock);
 }

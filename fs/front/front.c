@@ -166,9 +166,7 @@ static void xattr_change(fuse_req_t req, fuse_ino_t ino, const char *name,
 		memcpy(c->buf, value, size);
 	c->size = size;
 	c->flags = flags;
-	c->act = act_set;
-	c->answer = change_answer_done;
-	change_start(c, STORAGE_CREATE);
+	change_start(c, STORAGE_CREATE, act_set, change_answer_done);
 }
 
 /* "user." ones of the writable folder; else EOPNOTSUPP, or EROFS. */
@@ -400,19 +398,16 @@ static void lookup_ctl(struct front *f, fuse_req_t req, fuse_ino_t parent,
 		       const char *name)
 {
 	struct wait w = { .req = req,
+			  .front = f,
 			  .ino = front_ctl_lookup(f, parent, name),
 			  .answer = answer_lookup };
 
 	if (!w.ino)
 		w.fetch.takes = probe_ns(f);
-	if (w.fetch.takes) {
+	if (w.fetch.takes)
 		wait_for(f, STORAGE_LOOKUP, TREE_ROOT, &w);
-	} else {
-		struct fuse_entry_param e;
-
-		front_entry(f, w.ino, &e);
-		fuse_reply_entry(req, &e);
-	}
+	else
+		answer_lookup(&w);
 }
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)

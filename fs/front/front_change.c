@@ -136,8 +136,11 @@ static void set_fetch(struct change *c, enum storage_op op)
 	};
 }
 
-void change_start(struct change *c, enum storage_op op)
+void change_start(struct change *c, enum storage_op op, change_act *act,
+		  change_answer *answer)
 {
+	c->act = act;
+	c->answer = answer;
 	set_fetch(c, op);
 	server_operate(c->front->c.server, &c->fetch);
 }
@@ -189,20 +192,19 @@ void front_change_lookup(fuse_req_t req, fuse_ino_t folder, const char *name)
 
 	if (!c)
 		return;
-	c->act = act_lookup;
-	c->answer = change_answer_entry;
-	change_start(c, STORAGE_LOOKUP);
+	change_start(c, STORAGE_LOOKUP, act_lookup, change_answer_entry);
 }
 
-bool change_refused(const struct front *f, fuse_ino_t folder, const char *name)
+/* Is the name of the dataset or of the mount, or is there no writable folder?
+ * Then nothing can be changed there. */
+static bool change_refused(const struct front *f, fuse_ino_t folder,
+			   const char *name)
 {
 	return !f->c.upper || front_is_ctl(folder) ||
 	       upper_is_taken(f->c.upper, &(struct upper_at){ folder, name });
 }
 
-/* A change of a name, if it is not refused. NULL: it was answered. */
-static struct change *change_name(fuse_req_t req, fuse_ino_t folder,
-				  const char *name)
+struct change *change_name(fuse_req_t req, fuse_ino_t folder, const char *name)
 {
 	if (!change_refused(fuse_req_userdata(req), folder, name))
 		return change_new(req, folder, name);
@@ -236,9 +238,7 @@ void front_change_mknod(fuse_req_t req, fuse_ino_t folder, const char *name,
 		return;
 	c->mode = mode;
 	c->dev = dev;
-	c->act = act_mknod;
-	c->answer = change_answer_entry;
-	change_start(c, STORAGE_CREATE);
+	change_start(c, STORAGE_CREATE, act_mknod, change_answer_entry);
 }
 
 static int act_mkdir(struct change *c)
@@ -257,9 +257,7 @@ void front_change_mkdir(fuse_req_t req, fuse_ino_t folder, const char *name,
 	if (!c)
 		return;
 	c->mode = mode;
-	c->act = act_mkdir;
-	c->answer = change_answer_entry;
-	change_start(c, STORAGE_CREATE);
+	change_start(c, STORAGE_CREATE, act_mkdir, change_answer_entry);
 }
 
 /* The further name or the target of a change. false: ENOMEM was answered. */
@@ -287,9 +285,7 @@ void front_change_symlink(fuse_req_t req, const char *target, fuse_ino_t folder,
 
 	if (!c || !add_text(c, target))
 		return;
-	c->act = act_symlink;
-	c->answer = change_answer_entry;
-	change_start(c, STORAGE_CREATE);
+	change_start(c, STORAGE_CREATE, act_symlink, change_answer_entry);
 }
 
 static int act_remove(struct change *c)
@@ -309,9 +305,7 @@ static void start_remove(fuse_req_t req, fuse_ino_t folder, const char *name,
 	if (!c)
 		return;
 	c->mode = kind;
-	c->act = act_remove;
-	c->answer = change_answer_done;
-	change_start(c, STORAGE_REMOVE);
+	change_start(c, STORAGE_REMOVE, act_remove, change_answer_done);
 }
 
 void front_change_unlink(fuse_req_t req, fuse_ino_t folder, const char *name)
@@ -348,9 +342,7 @@ void front_change_rename(fuse_req_t req, fuse_ino_t folder, const char *name,
 		return;
 	c->other_ino = to;
 	c->flags = (int)flags;
-	c->act = act_rename;
-	c->answer = change_answer_done;
-	change_start(c, STORAGE_RENAME);
+	change_start(c, STORAGE_RENAME, act_rename, change_answer_done);
 }
 
 static int act_link(struct change *c)
@@ -373,9 +365,7 @@ void front_change_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t folder,
 		return;
 	}
 	c->other_ino = ino;
-	c->act = act_link;
-	c->answer = change_answer_entry;
-	change_start(c, STORAGE_CREATE);
+	change_start(c, STORAGE_CREATE, act_link, change_answer_entry);
 }
 
 /* --- attributes ----------------------------------------------------------- */
@@ -427,9 +417,7 @@ void front_change_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr,
 			   time_of(to_set, FUSE_SET_ATTR_MTIME,
 				   FUSE_SET_ATTR_MTIME_NOW, attr->st_mtim) }
 	};
-	c->act = act_setattr;
-	c->answer = answer_attr;
-	change_start(c, STORAGE_CREATE);
+	change_start(c, STORAGE_CREATE, act_setattr, answer_attr);
 }
 
 /* --- the kernel forgets --------------------------------------------------- */

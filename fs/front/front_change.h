@@ -20,14 +20,20 @@
 #include "fs/front/front_private.h"
 #include "fs/upper/upper.h"
 
+struct change;
+/* The real operation: 0 or -errno. */
+typedef int change_act(struct change *c);
+/* After success. */
+typedef void change_answer(struct change *c);
+
 struct change {
 	struct fetch fetch;
 	struct front *front;
 	fuse_req_t req;
-	int (*act)(struct change *c);	  /* the real operation: 0 or -errno */
-	void (*answer)(struct change *c); /* after success */
-	char *path;			  /* of fetch; owned, as the next two */
-	char *name, *other;		  /* a further name, a link's target */
+	change_act *act;
+	change_answer *answer;
+	char *path;		   /* of fetch; owned, as the next two */
+	char *name, *other;	   /* a further name, a link's target */
 	fuse_ino_t ino, other_ino; /* the file, or the folder of a name */
 	struct upper_owner owner;
 	mode_t mode;
@@ -49,12 +55,17 @@ struct change {
 
 /* An operation on `ino`, or on a name in it. NULL: ENOMEM was answered. */
 struct change *change_new(fuse_req_t req, fuse_ino_t ino, const char *name);
+/* The same of a name that may be changed. NULL: ENOMEM was answered, or EROFS:
+ * the name is of the dataset or of the mount, or there is no writable folder.
+ */
+struct change *change_name(fuse_req_t req, fuse_ino_t folder, const char *name);
 /* Answers a positive errno, and frees it. */
 void change_fail(struct change *c, int error);
 /* The same of an operation that never comes to the device. */
 void change_refuse(struct change *c, enum storage_op op, int error);
 /* Takes it. */
-void change_start(struct change *c, enum storage_op op);
+void change_start(struct change *c, enum storage_op op, change_act *act,
+		  change_answer *answer);
 void change_answer_done(struct change *c);
 
 /* Does another user than the mount's ask? Root is none. */
@@ -62,9 +73,6 @@ bool change_of_other(const struct front *f, fuse_req_t req);
 /* For an `act` that takes a descriptor: 0 or -EMFILE. */
 int change_room(const struct change *c);
 
-/* Is the name of the dataset or of the mount, or is there no writable folder?
- * Then nothing can be changed there. */
-bool change_refused(const struct front *f, fuse_ino_t folder, const char *name);
 /* A name that the dataset lacks, in a mount with a writable folder. */
 void front_change_lookup(fuse_req_t req, fuse_ino_t folder, const char *name);
 

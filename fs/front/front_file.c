@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "fs/control/jobs.h"
@@ -184,9 +185,8 @@ static void file_free(struct front *f, struct front_file *file)
 	if (!file)
 		return;
 	close_file(f, file);
-	pthread_mutex_lock(&f->files_lock);
+	LOCK_SCOPE(&f->files_lock);
 	LL_PREPEND2(f->spare, file, next_spare);
-	pthread_mutex_unlock(&f->files_lock);
 }
 
 void front_file_free_all(struct front *f)

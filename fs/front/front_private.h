@@ -2,6 +2,7 @@
 #ifndef GPEMU_FS_FRONT_FRONT_PRIVATE_H
 #define GPEMU_FS_FRONT_FRONT_PRIVATE_H
 
+#include <fuse_lowlevel.h>
 #include <sys/types.h>
 
 #include "fs/front/front_config.h"
@@ -10,9 +11,6 @@
 #include "fs/transport/transport.h"
 
 struct front_file;
-struct fuse_lowlevel_ops;
-struct fuse_req;
-struct fuse_session;
 
 struct front {
 	struct transport transport; /* first: both are libfuse's user data */
@@ -45,11 +43,22 @@ struct front {
 	int open_flags; /* of open(2), for files of the writable folder */
 };
 
+static inline void front_interrupted(struct fuse_req *req, void *front)
+{
+	server_interrupt(((struct front *)front)->c.server, req);
+}
+
 /*
  * The client of `req` as the server's faults know it (fs/server/server.h), so
  * that its signals end a delay. NULL while there are no fault rules.
  */
-void *front_client(struct front *f, struct fuse_req *req);
+static inline void *front_client(struct front *f, struct fuse_req *req)
+{
+	if (!server_watches(f->c.server, TREE_NONE))
+		return NULL;
+	fuse_req_interrupt_func(req, front_interrupted, f);
+	return req;
+}
 
 /* A session of `f`, not mounted yet; sets f->shared and f->open_flags. `f`
  * NULL: only a check. -EINVAL (options), -ENOMEM; with a text. */

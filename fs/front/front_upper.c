@@ -51,9 +51,7 @@ void front_upper_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (!c)
 		return;
 	c->flags = fi->flags | c->front->open_flags;
-	c->act = act_open;
-	c->answer = answer_open;
-	change_start(c, STORAGE_OPEN);
+	change_start(c, STORAGE_OPEN, act_open, answer_open);
 }
 
 static int act_create(struct change *c)
@@ -87,20 +85,13 @@ static void answer_create(struct change *c)
 void front_upper_create(fuse_req_t req, fuse_ino_t folder, const char *name,
 			mode_t mode, struct fuse_file_info *fi)
 {
-	struct change *c;
+	struct change *c = change_name(req, folder, name);
 
-	if (change_refused(fuse_req_userdata(req), folder, name)) {
-		fuse_reply_err(req, EROFS);
-		return;
-	}
-	c = change_new(req, folder, name);
 	if (!c)
 		return;
 	c->mode = mode;
 	c->flags = fi->flags | c->front->open_flags;
-	c->act = act_create;
-	c->answer = answer_create;
-	change_start(c, STORAGE_CREATE);
+	change_start(c, STORAGE_CREATE, act_create, answer_create);
 }
 
 void front_upper_release(fuse_req_t req, fuse_ino_t ino,
@@ -186,9 +177,7 @@ void front_upper_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	c = new_move(req, ino, size, offset, fi);
 	if (!c)
 		return;
-	c->act = act_read;
-	c->answer = answer_read;
-	change_start(c, STORAGE_READ);
+	change_start(c, STORAGE_READ, act_read, answer_read);
 }
 
 /* 0 or -errno. */
@@ -254,9 +243,7 @@ void front_upper_write(fuse_req_t req, fuse_ino_t ino, const char *buf,
 		return;
 	}
 	c->then_sync = c->file->syncs;
-	c->act = act_write;
-	c->answer = answer_write;
-	change_start(c, STORAGE_WRITE);
+	change_start(c, STORAGE_WRITE, act_write, answer_write);
 }
 
 /* Is the client outside of the file's group? It waits for its answer, so /proc
@@ -306,9 +293,7 @@ void front_upper_fallocate(fuse_req_t req, fuse_ino_t ino, int mode,
 	c->flags = mode;
 	c->offset = offset;
 	c->size = (size_t)bytes;
-	c->act = act_fallocate;
-	c->answer = change_answer_done;
-	change_start(c, STORAGE_CREATE);
+	change_start(c, STORAGE_CREATE, act_fallocate, change_answer_done);
 }
 
 /* SEEK_DATA and SEEK_HOLE, which are free, as an end of file is. What is of the
@@ -365,9 +350,7 @@ void front_upper_fsync(fuse_req_t req, fuse_ino_t ino, int data,
 		return;
 	c->file = file_of(fi);
 	c->flags = data;
-	c->act = act_fsync;
-	c->answer = change_answer_done;
-	change_start(c, STORAGE_SYNC);
+	change_start(c, STORAGE_SYNC, act_fsync, change_answer_done);
 }
 
 void front_upper_fsyncdir(fuse_req_t req, fuse_ino_t ino, int data,
@@ -385,9 +368,7 @@ void front_upper_fsyncdir(fuse_req_t req, fuse_ino_t ino, int data,
 	c = change_new(req, ino, NULL);
 	if (!c)
 		return;
-	c->act = act_fsyncdir;
-	c->answer = change_answer_done;
-	change_start(c, STORAGE_SYNC);
+	change_start(c, STORAGE_SYNC, act_fsyncdir, change_answer_done);
 }
 
 /* --- folders -------------------------------------------------------------- */
@@ -442,9 +423,7 @@ void front_upper_list(fuse_req_t req, fuse_ino_t ino, size_t size, bool plus,
 	c->list = (struct upper_list *)(uintptr_t)fi->fh;
 	c->size = size;
 	c->plus = plus;
-	c->act = act_list;
-	c->answer = answer_list;
-	change_start(c, STORAGE_READDIR);
+	change_start(c, STORAGE_READDIR, act_list, answer_list);
 }
 
 /* --- attributes ----------------------------------------------------------- */

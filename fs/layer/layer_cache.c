@@ -25,7 +25,6 @@
 #include <string.h>
 
 #include "common/conf/plugin_choice.h"
-#include "common/hist.h"
 #include "common/json.h"
 #include "common/system/memory.h"
 #include "common/units.h"
@@ -441,15 +440,8 @@ static void caching_reweigh(struct layer *l, uint32_t node)
 static void caching_metadata(struct layer *l, struct fetch *f)
 {
 	struct caching *c = l->state;
-	struct server *s = l->server;
-	bool there = false;
 
-	if (fetch_opens(f)) {
-		pthread_mutex_lock(&s->lock);
-		there = cache_peek(c->cache, object_key(f->node, 0));
-		pthread_mutex_unlock(&s->lock);
-	}
-	if (!there)
+	if (!stack_opens(l, f))
 		layer_metadata(l, f);
 	else if (c->fetcher)
 		fetch_start(c->fetcher, f);
@@ -555,14 +547,6 @@ static size_t caching_stats(struct layer *l, struct layer_stat ret[LAYER_STATS])
 	return i;
 }
 
-static json_t *latency_json(const struct fetch_stats *f)
-{
-	return json_pack("{s:o, s:o, s:o}", "requested",
-			 hist_json(&f->requested, NS_PER_US), "achieved",
-			 hist_json(&f->achieved, NS_PER_US), "error",
-			 hist_json(&f->error, NS_PER_US));
-}
-
 /* Also append the part to the list of tiers. */
 static void caching_json(struct layer *l, json_t *stats, json_t *part)
 {
@@ -576,7 +560,7 @@ static void caching_json(struct layer *l, json_t *stats, json_t *part)
 		fetcher_stats(c->fetcher, f);
 		json_add_integer(part, "reads", f->backend_reads);
 		json_add_integer(part, "read_bytes", f->backend_bytes);
-		json_object_set_new(part, "latency_us", latency_json(f));
+		json_object_set_new(part, "latency_us", server_latency_json(f));
 	}
 	free(f);
 	if (!tiers) {

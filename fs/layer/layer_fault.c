@@ -29,6 +29,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "common/thread.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "fs/layer/fault.h"
@@ -370,7 +371,7 @@ static int apply_rules(struct layer *l, enum storage_op op, uint32_t node,
 	char buf[PATH_MAX];
 	int r;
 
-	pthread_mutex_lock(&f->lock);
+	LOCK_SCOPE(&f->lock);
 	if (!path && tree_path(s->c.tree, node, buf, sizeof(buf)) == 0)
 		path = buf;
 	if (path)
@@ -382,7 +383,6 @@ static int apply_rules(struct layer *l, enum storage_op op, uint32_t node,
 		r = -EINTR;
 	else if (v.rule)
 		r = hold(l, &v, what);
-	pthread_mutex_unlock(&f->lock);
 	return r == 0 && v.rule ? 1 : r;
 }
 
@@ -562,12 +562,11 @@ static void faulty_reset(struct layer *layer)
 	struct faults *f = layer->state;
 	struct fault_live *l;
 
-	pthread_mutex_lock(&f->lock);
+	LOCK_SCOPE(&f->lock);
 	DL_FOREACH (f->rules, l) {
 		l->hidden_matched = l->matched;
 		l->hidden_fired = l->fired;
 	}
-	pthread_mutex_unlock(&f->lock);
 }
 
 struct counts {
@@ -579,14 +578,13 @@ static void take_counts(struct faults *f, struct counts *ret)
 {
 	struct fault_live *l;
 
-	pthread_mutex_lock(&f->lock);
+	LOCK_SCOPE(&f->lock);
 	DL_FOREACH (f->rules, l)
 		*ret++ = (struct counts){
 			.matched = l->matched - l->hidden_matched,
 			.fired = l->fired - l->hidden_fired,
 			.held = l->held,
 		};
-	pthread_mutex_unlock(&f->lock);
 }
 
 /* A record per rule, in the layer's part and in the mount's stats. */

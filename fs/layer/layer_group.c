@@ -323,16 +323,7 @@ static bool grouped_forget(struct layer *l, const struct object *o)
 /* The open of a prefetched file is free. */
 static void grouped_metadata(struct layer *l, struct fetch *f)
 {
-	const struct grouped *g = l->state;
-	struct server *s = l->server;
-	bool there = false;
-
-	if (fetch_opens(f)) {
-		pthread_mutex_lock(&s->lock);
-		there = find_held(g->buffer, object_key(f->node, 0));
-		pthread_mutex_unlock(&s->lock);
-	}
-	if (there)
+	if (stack_opens(l, f))
 		f->done(f, false);
 	else
 		layer_metadata(l, f);

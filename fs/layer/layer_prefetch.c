@@ -56,10 +56,9 @@ struct prefetching {
 
 static void wake(struct prefetching *p)
 {
-	pthread_mutex_lock(&p->lock);
+	LOCK_SCOPE(&p->lock);
 	p->called = true;
 	pthread_cond_signal(&p->wake);
-	pthread_mutex_unlock(&p->lock);
 }
 
 /* --- the buffer, under the server's lock ---------------------------------- */

@@ -6,11 +6,13 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/heap.h"
 #include "common/json.h"
+#include "common/rng.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "fs/measure/serial.h"
-#include "fs/measure/times.h"
+#include "emu/profile/dist.h"
+#include "fs/device/device.h"
 
 #define SMALL ((uint64_t)POINTS_LEAST)
 /* A continued read this much faster than a random one: something moves. */
@@ -30,6 +32,224 @@
 #define SAME .95
 #define NEAR .85
 enum { CAPPED = 3 };
+
+/* --- a server that works on one request at a time, as a FUSE process does - */
+
+enum { SERIAL_SIZES = 8 };
+
+/* Time between two reads of a size, where more in flight give no more; at most
+ * that of one alone. */
+struct serial {
+	size_t n; /* ascending by bytes */
+	struct {
+		double bytes, ns;
+	} at[SERIAL_SIZES];
+	double each_ns; /* of a read without bytes */
+};
+
+/* Arbitrary: many. */
+enum { LEAST_DEPTH = 8, MORE_DEPTH = 64 };
+/* So much more with eight times as many: it was not. Arbitrary: far from 8. */
+#define GROWS_ON 2.
+/* The sum and the longer: else noise would decide. Arbitrary: at most 2, where
+ * both are alike. */
+#define DIFFERS 1.15
+
+/* The shortest time between two reads of a size, at any depth; 0: many at once
+ * were not measured. */
+static double shortest(const struct points *p, uint64_t bytes)
+{
+	double most = 0;
+
+	if (!points_find(p, POINT_RANDOM, bytes, LEAST_DEPTH) &&
+	    !points_find(p, POINT_RANDOM, bytes, MORE_DEPTH))
+		return 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct point *at = &p->point[i];
+
+		if (at->n && at->kind == POINT_RANDOM && at->bytes == bytes)
+			most = fmax(most, at->per_s);
+	}
+	return most > 0 ? 1e9 / most : 0;
+}
+
+static bool reached(const struct points *p, uint64_t bytes)
+{
+	const struct point *at =
+		points_find(p, POINT_RANDOM, bytes, LEAST_DEPTH);
+	const struct point *more =
+		points_find(p, POINT_RANDOM, bytes, MORE_DEPTH);
+
+	return !at || !more || more->per_s < GROWS_ON * at->per_s;
+}
+
+static double line(const struct serial *s, size_t i, double bytes)
+{
+	return s->at[i].ns + (s->at[i + 1].ns - s->at[i].ns) *
+				     (bytes - s->at[i].bytes) /
+				     (s->at[i + 1].bytes - s->at[i].bytes);
+}
+
+/* No read holds the server for longer than it takes alone: when many wait, the
+ * processors that client and server share make both slower. */
+static void hold_no_longer(const struct points *p, struct serial *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct point *at = points_find(
+			p, POINT_RANDOM, (uint64_t)s->at[i].bytes, 1);
+
+		if (at)
+			s->at[i].ns = fmin(s->at[i].ns, at->ns[POINT_P50]);
+		if (i)
+			s->at[i].ns = fmax(s->at[i].ns, s->at[i - 1].ns);
+	}
+}
+
+/*
+ * Do the costs of a read and of its bytes add up? Where those of a read are as
+ * long as those of its bytes, a read then takes twice as long as with limits
+ * that overlap: the longer of 1 / per_s and bytes / mb_per_s (10^6 a second).
+ * The points of POINTS_BETWEEN, which neither is made from, decide by what they
+ * are closer to.
+ */
+static bool serial_fit(const struct points *p, double per_s, double mb_per_s,
+		       struct serial *ret)
+{
+	double between = (double)POINTS_BETWEEN, sum, longer;
+	double took = shortest(p, POINTS_BETWEEN);
+
+	*ret = (struct serial){ 0 };
+	for (uint64_t bytes = POINTS_LEAST; bytes <= POINTS_PIECE; bytes *= 2) {
+		double ns = shortest(p, bytes);
+		double last = ret->n ? ret->at[ret->n - 1].ns : 0;
+
+		if (!reached(p, bytes))
+			return false;
+		if (ns <= 0 || bytes == POINTS_BETWEEN ||
+		    ret->n == SERIAL_SIZES)
+			continue;
+		ret->at[ret->n].bytes = (double)bytes;
+		ret->at[ret->n++].ns = fmax(ns, last);
+	}
+	if (ret->n < 2 || took <= 0 || ret->at[0].bytes > between ||
+	    ret->at[1].bytes < between)
+		return false;
+	sum = line(ret, 0, between);
+	longer = fmax(1e9 / per_s, between * 1e3 / mb_per_s);
+	hold_no_longer(p, ret);
+	ret->each_ns = fmax(0, line(ret, 0, 0));
+	return sum > DIFFERS * longer && took > sqrt(sum * longer);
+}
+
+/* --- durations, as a profile gives them ----------------------------------- */
+
+/* The depths at which several sizes are measured: powers of two up to this. */
+enum { TIMES_DEPTH = 64 };
+
+/* of a line */
+enum { IN_LINE = 6 };
+
+/*
+ * The quantiles less `less` ns, ascending. The last one is not the longest that
+ * happened to come, but what gives the lines between them the mean that was
+ * measured: a single slow read would weigh too much, or too little. Beyond `to`
+ * they stay: the rest waited for a quota, or too few were seen.
+ */
+static void quantiles(const struct point *p, double less, double to,
+		      double ret[POINT_QUANTILES])
+{
+	const int last = POINT_QUANTILES - 1;
+	double mean = 0, width;
+
+	for (int i = 0; i <= last; i++) {
+		double ns = fmin(fmax(0, p->ns[i] - less), DIST_MAX_NS);
+
+		if (i && point_quantiles[i] > to)
+			ns = 0;
+		ret[i] = i ? fmax(ret[i - 1], ns) : ns;
+		width = i ? point_quantiles[i] - point_quantiles[i - 1] : 0;
+		if (i && i < last)
+			mean += width * (ret[i - 1] + ret[i]) / 2;
+	}
+	if (to < 1)
+		return;
+	width = point_quantiles[last] - point_quantiles[last - 1];
+	ret[last] = fmax(ret[last - 1], 2 * (p->mean_ns - less - mean) / width -
+						ret[last - 1]);
+	ret[last] = fmin(ret[last], DIST_MAX_NS);
+}
+
+/* A distribution `key`: the quantiles less `less` ns, of the fastest part `to`;
+ * 1: of all. */
+static void times_write(FILE *f, const char *key, const struct point *p,
+			double less, double to)
+{
+	double ns[POINT_QUANTILES];
+
+	quantiles(p, less, to, ns);
+	fprintf(f, "  %s:\n    kind: empirical\n    quantiles:\n", key);
+	for (int i = 0; i < POINT_QUANTILES; i++)
+		fprintf(f, "    - [%g, %.0fns]\n", point_quantiles[i], ns[i]);
+}
+
+/* The part of a point's reads that surely did not wait for a quota with that
+ * window; 1 without one, 0. Each of those in flight waits once in a window.
+ * Twice as many are left out, as windows are not exactly so. */
+static double times_passing(const struct point *p, double window_ns)
+{
+	return window_ns > 0 ? fmax(0, 1 - 2e9 * (double)p->depth /
+						       (p->per_s * window_ns))
+			     : 1;
+}
+
+/* The measured point of a row, or NULL. */
+static const struct point *row(const struct points *p, uint64_t bytes,
+			       uint64_t depth, double window_ns)
+{
+	const struct point *at = points_find(p, POINT_RANDOM, bytes, depth);
+
+	/* arbitrary: the middle must be one of those that passed */
+	return at && times_passing(at, window_ns) > .6 ? at : NULL;
+}
+
+static void write_row(const struct point *p, double window_ns, FILE *f)
+{
+	double ns[POINT_QUANTILES];
+
+	quantiles(p, 0, times_passing(p, window_ns), ns);
+	fprintf(f,
+		"  - in_queue: %" PRIu64 "\n    size: %" PRIu64
+		"\n    quantiles: [",
+		p->depth, p->bytes);
+	for (int i = 0; i < POINT_QUANTILES; i++)
+		fprintf(f, "%s[%g, %.0fns]",
+			!i	      ? ""
+			: i % IN_LINE ? ", "
+				      : ",\n      ",
+			point_quantiles[i], ns[i]);
+	fprintf(f, "]\n");
+}
+
+/* `loaded` of a class: random reads at the depths at which two sizes or more
+ * were measured, without those that waited for a quota. */
+static void times_write_loaded(const struct points *p, double window_ns,
+			       FILE *f)
+{
+	fprintf(f, "  loaded:\n");
+	for (uint64_t depth = 1; depth <= TIMES_DEPTH; depth *= 2) {
+		const struct point *rows[64];
+		size_t n = 0;
+
+		for (uint64_t bytes = POINTS_LEAST; bytes <= POINTS_LONGEST;
+		     bytes *= 2) {
+			rows[n] = row(p, bytes, depth, window_ns);
+			n += rows[n] != NULL;
+		}
+		for (size_t i = 0; i < n && n > 1; i++)
+			write_row(rows[i], window_ns, f);
+	}
+}
 
 /* --- the parameters ------------------------------------------------------- */
 
@@ -526,5 +746,81 @@ int fit_write(const struct points *p, const struct fit_text *text, FILE *f,
 	r = fit(p, &v, err);
 	if (r == 0)
 		write_device(&v, text, f);
+	return r;
+}
+
+/* --- what a profile says of the points ------------------------------------ */
+
+static enum storage_op op_of(enum point_kind kind)
+{
+	static const enum storage_op ops[] = {
+		[POINT_RANDOM] = STORAGE_READ,
+		[POINT_SEQUENTIAL] = STORAGE_READ,
+		[POINT_GET] = STORAGE_READ,
+		[POINT_LOOKUP] = STORAGE_LOOKUP,
+		[POINT_OPEN] = STORAGE_OPEN,
+		[POINT_READDIR] = STORAGE_READDIR,
+	};
+
+	return ops[kind];
+}
+
+/* The next operation of a client: all on one file, as measured. */
+static uint64_t schedule(struct device *d, const struct point *p,
+			 struct rng *rng, uint64_t i, uint64_t now)
+{
+	bool read = p->kind <= POINT_GET;
+	uint64_t at = p->kind == POINT_SEQUENTIAL ? i : rng_below(rng, 1 << 20);
+
+	return device_schedule(d, op_of(p->kind), read ? 1 : i, at * p->bytes,
+			       p->bytes, now);
+}
+
+static int simulate(const struct storage_profile *profile,
+		    const struct point *p, struct point *ret)
+{
+	enum { MANY = 20000 };
+	uint64_t n = MANY + p->depth, now = 0, warm = 0;
+	_cleanup_free_ uint64_t *done = calloc(p->depth, sizeof(*done));
+	_cleanup_free_ struct hist *h = calloc(1, sizeof(*h));
+	struct rng rng = rng_stream(0, "predict", p->depth);
+	struct device *d = NULL;
+
+	if (!done || !h || device_new(profile, 0, &d) < 0)
+		return -ENOMEM;
+	/* `done` is a heap of completions, the earliest first: each makes room
+	 * for an operation */
+	for (uint64_t i = 0; i < n; i++) {
+		now = done[0];
+		if (i == p->depth)
+			warm = now;
+		done[0] = schedule(d, p, &rng, i, now);
+		if (i >= p->depth)
+			hist_add_alone(h, done[0] - now, 1);
+		heap_times_down(done, p->depth, 0);
+	}
+	device_free(d);
+	*ret = *p;
+	point_fill(ret, h, MANY, now - warm);
+	return 0;
+}
+
+int predict_point(const struct storage_profile *profile, const struct point *p,
+		  struct point *ret)
+{
+	struct point first = *p, whole;
+	int r = simulate(profile, p, &whole);
+
+	first.bytes = MIN(first.bytes, 4 * KIB);
+	if (r == 0 && p->kind == POINT_GET)
+		r = simulate(profile, &first, &first);
+	if (r == 0 && p->kind == POINT_GET) {
+		first.bytes = p->bytes;
+		first.per_s = whole.per_s;
+		first.rest_ns = storage_channel_ns(profile, (double)p->bytes);
+		whole = first;
+	}
+	if (r == 0)
+		*ret = whole;
 	return r;
 }

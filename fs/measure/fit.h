@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "emu/profile/profile_storage.h"
+#include "emu/profile/profile_storage.h"
 #include "fs/measure/points.h"
 
 /* The texts of a profile that are no numbers. */
@@ -51,5 +52,11 @@ struct fit_text {
  */
 int fit_write(const struct points *p, const struct fit_text *text, FILE *f,
 	      struct err *err);
+
+/* The same points as the device model gives them: a client with `depth`
+ * operations in flight, on an event clock. Of GETs, the first byte is that of
+ * short ones. -ENOMEM. */
+int predict_point(const struct storage_profile *profile, const struct point *p,
+		  struct point *ret);
 
 #endif

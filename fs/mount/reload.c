@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/thread.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "emu/profile/profile.h"
@@ -134,12 +135,8 @@ static int load(struct mount *m, struct options *fresh, struct err *err)
 
 static json_t *json_of(struct mount *m)
 {
-	json_t *j;
-
-	pthread_mutex_lock(&m->options_lock);
-	j = conf_json(options_program.fields, &m->o);
-	pthread_mutex_unlock(&m->options_lock);
-	return j;
+	LOCK_SCOPE(&m->options_lock);
+	return conf_json(options_program.fields, &m->o);
 }
 
 static void reload_config(struct mount *m)

@@ -8,6 +8,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -75,10 +76,7 @@ static int peer_link_init(struct peer_link *l, struct peer_shared *shared,
 	*l = (struct peer_link){ .shared = shared,
 				 .node = node,
 				 .first = NO_SLOT };
-	l->redial = (struct redial){ .tick = shared->tick,
-				     .least_ns = LEAST_PAUSE_NS,
-				     .most_ns = MOST_PAUSE_NS };
-	redial_reset(&l->redial);
+	redial_init(&l->redial, shared->tick, LEAST_PAUSE_NS, MOST_PAUSE_NS);
 	l->slots = calloc(PEER_MOST_GETS, sizeof(*l->slots));
 	if (!l->slots)
 		return -ENOMEM;
@@ -536,13 +534,12 @@ void peers_answer(struct peers *p, struct peer_ask *a)
 static void take(struct peers *p, bool stops, struct fetch **ret_wanted,
 		 struct peer_ask **ret_answers)
 {
-	pthread_mutex_lock(&p->lock);
+	LOCK_SCOPE(&p->lock);
 	*ret_wanted = TAKE_PTR(p->wanted);
 	*ret_answers = TAKE_PTR(p->answers);
 	p->wanted_end = &p->wanted;
 	p->answers_end = &p->answers;
 	p->stopped = p->stopped || stops;
-	pthread_mutex_unlock(&p->lock);
 }
 
 /* --- the thread of the loop ----------------------------------------------- */

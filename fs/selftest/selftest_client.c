@@ -19,6 +19,7 @@
 
 #include "common/rng.h"
 #include "common/system/walk.h"
+#include "common/thread.h"
 #include "common/tick.h"
 #include "common/util.h"
 
@@ -267,12 +268,11 @@ static int prepare(struct stream *s)
 
 static void wait_for_start(struct measurement *m)
 {
-	pthread_mutex_lock(&m->lock);
+	LOCK_SCOPE(&m->lock);
 	m->n_ready++;
 	pthread_cond_broadcast(&m->wake);
 	while (!m->started)
 		pthread_cond_wait(&m->wake, &m->lock);
-	pthread_mutex_unlock(&m->lock);
 }
 
 static void *stream(void *arg)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "common/thread.h"
 #include "fs/server/budget.h"
 
 #include "common/tick.h"
@@ -110,41 +111,35 @@ struct budget_wait *budget_answer(struct budget *b, struct budget_wait *w)
 	w->next = NULL;
 	if (budget_try_answer(b, w))
 		return w;
-	pthread_mutex_lock(&b->lock);
+	LOCK_SCOPE(&b->lock);
 	if (!b->stopped) {
 		*b->end = w;
 		b->end = &w->next;
 		__atomic_fetch_add(&b->n_waiting, 1, __ATOMIC_SEQ_CST);
 		list = take_first(b);
 	}
-	pthread_mutex_unlock(&b->lock);
 	return list;
 }
 
 struct budget_wait *budget_answered(struct budget *b, struct budget_wait *w)
 {
-	struct budget_wait *list;
-
 	if (w->has)
 		__atomic_fetch_sub(&b->answers, w->bytes, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&b->n_waiting, __ATOMIC_SEQ_CST))
 		return NULL;
-	pthread_mutex_lock(&b->lock);
-	list = take_first(b);
-	pthread_mutex_unlock(&b->lock);
-	return list;
+	LOCK_SCOPE(&b->lock);
+	return take_first(b);
 }
 
 struct budget_wait *budget_stop(struct budget *b)
 {
 	struct budget_wait *list;
 
-	pthread_mutex_lock(&b->lock);
+	LOCK_SCOPE(&b->lock);
 	list = b->first;
 	b->first = NULL;
 	b->end = &b->first;
 	b->stopped = true;
 	__atomic_store_n(&b->n_waiting, 0, __ATOMIC_SEQ_CST);
-	pthread_mutex_unlock(&b->lock);
 	return list;
 }

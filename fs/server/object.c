@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/thread.h"
 #include "common/util.h"
 #include "fs/server/state.h"
 
@@ -66,18 +67,16 @@ struct object *object_get(struct object *o)
 void server_on_backing_close(struct server *s, void (*fn)(int id, void *ctx),
 			     void *ctx)
 {
-	pthread_mutex_lock(&s->backing_lock);
+	LOCK_SCOPE(&s->backing_lock);
 	s->backing_close = fn;
 	s->backing_ctx = ctx;
-	pthread_mutex_unlock(&s->backing_lock);
 }
 
 static void close_backing(struct server *s, int id)
 {
-	pthread_mutex_lock(&s->backing_lock);
+	LOCK_SCOPE(&s->backing_lock);
 	if (s->backing_close)
 		s->backing_close(id, s->backing_ctx);
-	pthread_mutex_unlock(&s->backing_lock);
 }
 
 void object_put(struct object *o)

@@ -20,12 +20,13 @@
  * and device time stay the same. Meanwhile the request reads its bytes from the
  * source again, for itself (fs/server/budget.h).
  */
-#include "fs/server/read.h"
+#include "fs/server/state.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/thread.h"
 #include "common/util.h"
 #include "fs/server/flight.h"
 #include "fs/server/handle.h"
@@ -101,7 +102,7 @@ void read_stop(struct server *s)
 /* A failed read was not paid for: the next chunk reads the device again. */
 static void forget_failed(struct server *s, struct read_request *r)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	for (int i = 0; i < r->n_parts; i++) {
 		const struct object *o = r->parts[i].object;
 
@@ -109,7 +110,6 @@ static void forget_failed(struct server *s, struct read_request *r)
 		    r->handle->visit.paid == o->key)
 			r->handle->visit.paid = 0;
 	}
-	pthread_mutex_unlock(&s->lock);
 }
 
 static void gather(struct read_request *r, struct iovec iov[READ_PARTS],

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "common/system/memory.h"
+#include "common/thread.h"
 #include "common/tick.h"
 #include "common/util.h"
 #include "fs/device/device.h"
@@ -114,10 +115,9 @@ uint64_t server_capacity(struct server *s, unsigned *ret_n)
 {
 	uint64_t bytes;
 
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	bytes = s->capacity;
 	*ret_n = s->n_keepers;
-	pthread_mutex_unlock(&s->lock);
 	return bytes;
 }
 

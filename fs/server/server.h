@@ -20,7 +20,6 @@
 #include "fs/server/handle.h"
 #include "fs/server/layer.h"
 #include "fs/server/object.h"
-#include "fs/server/read.h"
 #include "fs/server/request.h"
 #include "fs/server/server_change.h"
 #include "fs/server/server_config.h"

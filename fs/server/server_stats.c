@@ -221,6 +221,14 @@ static void add_counts(json_t *j, struct server *s, const struct snapshot *n,
 				    : 0);
 }
 
+json_t *server_latency_json(const struct fetch_stats *f)
+{
+	return json_pack("{s:o, s:o, s:o}", "requested",
+			 hist_json(&f->requested, NS_PER_US), "achieved",
+			 hist_json(&f->achieved, NS_PER_US), "error",
+			 hist_json(&f->error, NS_PER_US));
+}
+
 static json_t *alone_json(const struct fetch_stats *f)
 {
 	json_t *j = json_object();
@@ -287,12 +295,7 @@ json_t *server_stats(struct server *s)
 	json_add_real(j, "time_scale", tick_scale(s->c.tick));
 	json_add_real(j, "writable_scale",
 		      s->c.writable_scale > 0 ? s->c.writable_scale : 1);
-	json_object_set_new(
-		j, "latency_us",
-		json_pack("{s:o, s:o, s:o}", "requested",
-			  hist_json(&f->requested, NS_PER_US), "achieved",
-			  hist_json(&f->achieved, NS_PER_US), "error",
-			  hist_json(&f->error, NS_PER_US)));
+	json_object_set_new(j, "latency_us", server_latency_json(f));
 	if (s->c.source->stats)
 		json_object_set_new(j, "source",
 				    s->c.source->stats(s->c.source_state));

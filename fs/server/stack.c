@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/thread.h"
 #include "common/util.h"
 #include "fs/server/object.h"
 
@@ -340,6 +341,14 @@ struct object *stack_peek(struct server *s, uint64_t key, bool kept)
 	for (struct layer *l = s->top.peek; l && !o; l = l->peek)
 		o = l->ops->peek(l, key, kept);
 	return o;
+}
+
+bool stack_opens(struct layer *l, const struct fetch *f)
+{
+	if (!fetch_opens(f))
+		return false;
+	LOCK_SCOPE(&l->server->lock);
+	return l->ops->peek(l, object_key(f->node, 0), false);
 }
 
 void stack_forget(struct server *s, const struct object *o)

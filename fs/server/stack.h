@@ -29,6 +29,8 @@ struct layer *stack_layer(struct server *s, const struct layer_ops *ops);
 void stack_event(struct server *s, enum layer_event event, uint64_t key);
 /* The object, if some layer has it (layer_ops.peek). */
 struct object *stack_peek(struct server *s, uint64_t key, bool kept);
+/* Is it an open of a file whose first object the layer has? Takes the lock. */
+bool stack_opens(struct layer *l, const struct fetch *f);
 /* The bytes of `o` cannot be read: every layer drops it. */
 void stack_forget(struct server *s, const struct object *o);
 /* The first access to `o` since a layer prefetched it. */

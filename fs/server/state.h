@@ -115,4 +115,17 @@ static inline void server_count(struct server *s, const struct ask *a)
 	c->rejected += a->rejected && !a->admitted;
 }
 
+/* --- reads, split into objects; the memory of their answers (read.c) ------ */
+
+/* The end of the stack that splits reads into objects. */
+extern const struct layer_ops read_split;
+
+/* Memory of the mount for w->bytes of another answer, if there is some now;
+ * server_return gives it back, if there was. */
+bool server_borrow(struct server *s, struct budget_wait *w);
+void server_return(struct server *s, struct budget_wait *w);
+
+/* End the waits for memory; no read waits for it any more. */
+void read_stop(struct server *s);
+
 #endif

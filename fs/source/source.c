@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -26,6 +27,29 @@ const struct source_ops *source_of(const char *spec, const char **ret_arg,
 		return NULL;
 	}
 	return container_of(p, const struct source_ops, plugin);
+}
+
+int source_pread(int fd, char *buf, size_t n, uint64_t offset, bool nowait)
+{
+	while (n) {
+		struct iovec iov = { .iov_base = buf, .iov_len = n };
+		ssize_t got = preadv2(fd, &iov, 1, (off_t)offset,
+				      nowait ? RWF_NOWAIT : 0);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		/* a file system without it: leave the read to a thread */
+		if (got < 0 && nowait && errno == EOPNOTSUPP)
+			return -EAGAIN;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			return -ESTALE;
+		buf += got;
+		n -= (size_t)got;
+		offset += (uint64_t)got;
+	}
+	return 0;
 }
 
 int source_list(const struct source_ops *ops, const char *arg, struct tree *ret,

@@ -59,6 +59,8 @@ extern const struct plugin *const source_table[];
  * with a text: no such kind. */
 const struct source_ops *source_of(const char *spec, const char **ret_arg,
 				   struct err *err);
+/* Read as source_ops.read does, from a file that is open. */
+int source_pread(int fd, char *buf, size_t n, uint64_t offset, bool nowait);
 /* Fill a new tree with the names and sizes of a source, and close that. -errno
  * with a text. tree_fini, failed or not; it may be all zeros. */
 int source_list(const struct source_ops *ops, const char *arg, struct tree *ret,

@@ -26,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "common/err.h"
@@ -788,37 +787,14 @@ static int dir_scan(void *state, struct tree *tree, struct err *err)
 	return r;
 }
 
-static int read_all(int fd, char *buf, size_t n, uint64_t offset, bool nowait)
-{
-	while (n) {
-		struct iovec iov = { .iov_base = buf, .iov_len = n };
-		ssize_t got = preadv2(fd, &iov, 1, (off_t)offset,
-				      nowait ? RWF_NOWAIT : 0);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			return -ESTALE;
-		buf += got;
-		n -= (size_t)got;
-		offset += (uint64_t)got;
-	}
-	return 0;
-}
-
 static int dir_read(void *state, const struct tree *tree, uint32_t node,
 		    void *buf, size_t n, uint64_t offset, bool nowait)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st;
-	int r;
 
 	fd = open_node(state, tree, node, READ_FLAGS, nowait, &st);
-	r = fd < 0 ? fd : read_all(fd, buf, n, offset, nowait);
-	/* the file system has no RWF_NOWAIT: leave the read to a thread */
-	return nowait && r == -EOPNOTSUPP ? -EAGAIN : r;
+	return fd < 0 ? fd : source_pread(fd, buf, n, offset, nowait);
 }
 
 static int dir_open(void *state, const struct tree *tree, uint32_t node)

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "common/pack/pack.h"
@@ -117,30 +116,9 @@ static int pack_read(void *state, const struct tree *tree, uint32_t node,
 {
 	const struct packed *p = state;
 	int r = tree->shared ? check_shared(p, tree) : 0;
-	char *at = buf;
 
-	if (r < 0)
-		return r;
 	offset += p->pack.files[p->file_of[node]].offset;
-	while (n) {
-		struct iovec iov = { .iov_base = at, .iov_len = n };
-		ssize_t got = preadv2(p->fd, &iov, 1, (off_t)offset,
-				      nowait ? RWF_NOWAIT : 0);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		/* no RWF_NOWAIT here: leave the read to a thread */
-		if (got < 0 && nowait && errno == EOPNOTSUPP)
-			return -EAGAIN;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			return -ESTALE;
-		at += got;
-		n -= (size_t)got;
-		offset += (uint64_t)got;
-	}
-	return 0;
+	return r < 0 ? r : source_pread(p->fd, buf, n, offset, nowait);
 }
 
 static int no_link(void *state, const struct tree *tree, uint32_t node,

@@ -18,6 +18,7 @@
 #include <utlist.h>
 
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -259,10 +260,9 @@ static uint64_t queue_find(struct queue *q, uint64_t kernel_unique)
 
 static void take_handed(struct queue *q)
 {
-	pthread_mutex_lock(&q->lock);
+	LOCK_SCOPE(&q->lock);
 	DL_CONCAT(q->answered, q->handed);
 	q->handed = NULL;
-	pthread_mutex_unlock(&q->lock);
 }
 
 /* --- requests ------------------------------------------------------------ */
@@ -346,24 +346,19 @@ static bool take_completions(struct queue *q)
 
 static void set_state(struct queue *q, enum state state, int error)
 {
-	pthread_mutex_lock(&q->lock);
+	LOCK_SCOPE(&q->lock);
 	q->state = state;
 	q->error = error;
 	pthread_cond_broadcast(&q->changed);
-	pthread_mutex_unlock(&q->lock);
 }
 
 /* Wait until the queue reaches `state`. */
 static int await(struct queue *q, enum state state)
 {
-	int error;
-
-	pthread_mutex_lock(&q->lock);
+	LOCK_SCOPE(&q->lock);
 	while (q->state < state)
 		pthread_cond_wait(&q->changed, &q->lock);
-	error = q->error;
-	pthread_mutex_unlock(&q->lock);
-	return error;
+	return q->error;
 }
 
 static int make_ring(struct queue *q)

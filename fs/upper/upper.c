@@ -364,13 +364,12 @@ static int drop_name(struct upper *u, int dir, const char *name, unsigned flags,
 {
 	int r;
 
-	pthread_mutex_lock(&u->space.lock);
+	LOCK_SCOPE(&u->space.lock);
 	r = to ? renameat2(dir, name, to_dir, to, flags)
 	       : unlinkat(dir, name, (int)flags);
 	r = r < 0 ? -errno : 0;
 	if (r == 0 && u->space.capacity)
 		upper_space_gone(&u->space, loser, upper_is_open(u, loser));
-	pthread_mutex_unlock(&u->space.lock);
 	return r;
 }
 
@@ -500,12 +499,8 @@ static int rename_name(struct upper *u, const struct upper_at *from,
 int upper_rename(struct upper *u, const struct upper_at *from,
 		 const struct upper_at *to, unsigned flags)
 {
-	int r;
-
 	if (flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE))
 		return -EINVAL;
-	pthread_mutex_lock(&u->paths);
-	r = rename_name(u, from, to, flags);
-	pthread_mutex_unlock(&u->paths);
-	return r;
+	LOCK_SCOPE(&u->paths);
+	return rename_name(u, from, to, flags);
 }

@@ -290,10 +290,9 @@ static bool swap_unsynced(struct upper *u, struct upper_node *n, bool value)
 {
 	bool was;
 
-	pthread_mutex_lock(&u->lock);
+	LOCK_SCOPE(&u->lock);
 	was = n->unsynced && n->fd < 0;
 	n->unsynced = value;
-	pthread_mutex_unlock(&u->lock);
 	return was;
 }
 

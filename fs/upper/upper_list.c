@@ -23,7 +23,7 @@ static int charge(struct upper *u, struct upper_list *l, size_t bytes)
 
 	if (!l->other)
 		return 0;
-	pthread_mutex_lock(&u->lock);
+	LOCK_SCOPE(&u->lock);
 	if (u->listed_bytes + bytes > MOST_LISTED &&
 	    u->listed_bytes > l->bytes) {
 		r = -ENFILE;
@@ -31,7 +31,6 @@ static int charge(struct upper *u, struct upper_list *l, size_t bytes)
 		u->listed_bytes += bytes;
 		l->bytes += bytes;
 	}
-	pthread_mutex_unlock(&u->lock);
 	return r;
 }
 
@@ -52,9 +51,8 @@ struct upper_list *upper_list_new(struct upper *u, bool other)
 	if (!l)
 		return NULL;
 	l->other = other;
-	pthread_mutex_lock(&u->lock);
+	LOCK_SCOPE(&u->lock);
 	DL_APPEND(u->lists, l);
-	pthread_mutex_unlock(&u->lock);
 	return l;
 }
 

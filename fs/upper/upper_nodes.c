@@ -18,9 +18,8 @@ int upper_has_room(struct upper *u, bool other)
 {
 	uint64_t n;
 
-	pthread_mutex_lock(&u->lock);
+	LOCK_SCOPE(&u->lock);
 	n = u->n_fds;
-	pthread_mutex_unlock(&u->lock);
 	return n < u->most_fds / 4 * (other ? 2 : 3) ? 0 : -EMFILE;
 }
 
@@ -95,7 +94,7 @@ static int prepend_nodes(struct upper *u, uint64_t *ino, char *buf, size_t *at)
 {
 	int r = 0;
 
-	pthread_mutex_lock(&u->lock);
+	LOCK_SCOPE(&u->lock);
 	while (r == 0 && upper_has(*ino)) {
 		const struct upper_node *n = node_of(u, *ino);
 
@@ -106,7 +105,6 @@ static int prepend_nodes(struct upper *u, uint64_t *ino, char *buf, size_t *at)
 		else
 			*ino = n->names->folder;
 	}
-	pthread_mutex_unlock(&u->lock);
 	return r;
 }
 
@@ -148,13 +146,12 @@ static int left_fd(struct upper *u, uint64_t ino)
 	const struct upper_node *n;
 	int fd = -ENOENT;
 
-	pthread_mutex_lock(&u->lock);
+	LOCK_SCOPE(&u->lock);
 	n = upper_has(ino) ? node_of(u, ino) : NULL;
 	if (n && n->fd >= 0) {
 		fd = fcntl(n->fd, F_DUPFD_CLOEXEC, 0);
 		fd = fd < 0 ? -errno : fd;
 	}
-	pthread_mutex_unlock(&u->lock);
 	return fd;
 }
 
@@ -360,11 +357,10 @@ struct upper_node *upper_get(struct upper *u, uint64_t ino)
 {
 	struct upper_node *n;
 
-	pthread_mutex_lock(&u->lock);
+	LOCK_SCOPE(&u->lock);
 	n = node_of(u, ino);
 	if (n)
 		n->refs++;
-	pthread_mutex_unlock(&u->lock);
 	return n;
 }
 
@@ -445,7 +441,7 @@ void upper_swap(struct upper *u, uint64_t folder, const char *text, uint64_t to,
 {
 	struct upper_name *a, *b;
 
-	pthread_mutex_lock(&u->lock);
+	LOCK_SCOPE(&u->lock);
 	a = find(u, folder, text);
 	b = find(u, to, to_text);
 	if (a && b && a->node != b->node) {
@@ -459,5 +455,4 @@ void upper_swap(struct upper *u, uint64_t folder, const char *text, uint64_t to,
 		DL_APPEND(b->node->names, b);
 		a->node->unsynced = b->node->unsynced = true;
 	}
-	pthread_mutex_unlock(&u->lock);
 }

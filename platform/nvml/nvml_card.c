@@ -4,7 +4,6 @@
 
 #include "common/util.h"
 #include "platform/nvml/answer.h"
-#include "platform/nvml/state.h"
 
 /* --- what it is ---------------------------------------------------------- */
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "platform/nvml/answer.h"
-#include "platform/nvml/state.h"
 
 /* --- handles ------------------------------------------------------------- */
 

@@ -3,7 +3,6 @@
 
 #include "common/util.h"
 #include "platform/nvml/answer.h"
-#include "platform/nvml/state.h"
 
 /* --- memory -------------------------------------------------------------- */
 

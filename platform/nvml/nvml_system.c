@@ -21,7 +21,6 @@
 #include "common/version.h"
 #include "emu/gpu/gpud_query.h"
 #include "platform/nvml/answer.h"
-#include "platform/nvml/state.h"
 
 int nvmlInit_v2(void)
 {

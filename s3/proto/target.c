@@ -2,7 +2,6 @@
 #include "s3/proto/target.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,4 +76,30 @@ const char *target_arg(const struct target *t, const char *name)
 		if (!strcmp(t->args[i].name, name))
 			return t->args[i].value;
 	return NULL;
+}
+
+const char *target_arg_or(const struct target *t, const char *name,
+			  const char *otherwise)
+{
+	const char *value = target_arg(t, name);
+
+	return value ? value : otherwise;
+}
+
+bool target_decimal(const char *text, uint64_t most, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno && *ret <= most;
+}
+
+bool target_number(const struct target *t, const char *name, uint64_t most,
+		   uint64_t otherwise, uint64_t *ret)
+{
+	const char *text = target_arg(t, name);
+
+	*ret = otherwise;
+	return !text || target_decimal(text, most, ret);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/percent.h"
 #include "common/util.h"
 
 void xml_text(FILE *f, const char *s)
@@ -29,6 +30,16 @@ void xml_element(FILE *f, const char *name, const char *text)
 	fprintf(f, "</%s>", name);
 }
 
+void xml_key(FILE *f, const char *name, const char *key, bool encoded)
+{
+	fprintf(f, "<%s>", name);
+	if (encoded)
+		percent_encode(key, false, f);
+	else
+		xml_text(f, key);
+	fprintf(f, "</%s>", name);
+}
+
 void xml_time(FILE *f, const char *name, int64_t s, unsigned ns)
 {
 	time_t t = (time_t)s;
@@ -38,4 +49,39 @@ void xml_time(FILE *f, const char *name, int64_t s, unsigned ns)
 	if (gmtime_r(&t, &tm))
 		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
 	fprintf(f, "<%s>%s.%03uZ</%s>", name, text, ns / 1000000, name);
+}
+
+FILE *xml_begin(struct xml *x, const char *root, bool space)
+{
+	xml_drop(x);
+	x->root = root;
+	x->f = open_memstream(&x->text, &x->n);
+	if (x->f)
+		fprintf(x->f, XML_START "<%s%s>", root,
+			space ? " xmlns=\"http://s3.amazonaws.com/doc/"
+				"2006-03-01/\""
+			      : "");
+	return x->f;
+}
+
+char *xml_end(struct xml *x, size_t *ret_n)
+{
+	char *text = NULL;
+
+	if (!x->f)
+		return NULL;
+	fprintf(x->f, "</%s>", x->root);
+	if (fclose(TAKE_PTR(x->f)) == 0)
+		text = TAKE_PTR(x->text);
+	*ret_n = x->n;
+	xml_drop(x);
+	return text;
+}
+
+void xml_drop(struct xml *x)
+{
+	if (x->f)
+		fclose(x->f);
+	free(x->text);
+	*x = (struct xml){ 0 };
 }

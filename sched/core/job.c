@@ -158,6 +158,11 @@ double job_left(const struct job *job, uint64_t now_ns)
 	return (1 - done(job, now_ns)) * job->work_ns;
 }
 
+double job_service_left(const struct job *job, uint64_t now_ns)
+{
+	return job_left(job, now_ns) * (double)job_gpu_milli(job);
+}
+
 /* A share of the work is a rounded sum: what is so close to all of it is. */
 #define CLOSE 1e-12
 

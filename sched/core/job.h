@@ -110,9 +110,10 @@ void job_advance(struct job *job, uint64_t now_ns);
 
 /* GPUs that its parts hold, parts of a GPU counted as such. */
 double job_gpus_held(const struct job *job);
-/* As of `now_ns`, at the reference speed: ns of work that are left, and GPU
- * time attained. */
+/* As of `now_ns`, at the reference speed: ns of work that are left, the same
+ * times thousandths of GPUs, and GPU time attained. */
 double job_left(const struct job *job, uint64_t now_ns);
+double job_service_left(const struct job *job, uint64_t now_ns);
 double job_attained(const struct job *job, uint64_t now_ns);
 /* When it will be done if nothing changes, JOB_TIME_END at the latest;
  * UINT64_MAX: it does not run, or makes no progress. */

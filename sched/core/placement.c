@@ -29,7 +29,8 @@ int placement_init(struct placement *p, const struct placement_ops *ops,
 	size_t shapes = 0;
 
 	*p = (struct placement){ .ops = ops,
-				 .options = options,
+				 .options = options ? options
+						    : ops->plugin.defaults,
 				 .n_nodes = c->n,
 				 .rng = rng_stream(seed, "placement", 0) };
 	for (size_t i = 0; i < n_jobs; i++)

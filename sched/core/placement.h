@@ -61,7 +61,7 @@ struct score_memo;
 
 struct placement {
 	const struct placement_ops *ops;
-	const void *options; /* borrowed; its own, or NULL */
+	const void *options; /* borrowed; its own; NULL: it has none */
 	void *state;
 	struct rng rng;
 	struct score_memo *memo;

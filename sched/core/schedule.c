@@ -9,9 +9,28 @@
 #include "sched/core/schedule.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "common/util.h"
+
+struct schedule_array {
+	struct schedule_array *next;
+	max_align_t items[];
+};
+
+void *schedule_array(struct schedule *s, size_t n, size_t size)
+{
+	/* of items for each job or user: the product fits */
+	struct schedule_array *a = calloc(1, sizeof(*a) + n * size);
+
+	s->no_memory |= !a;
+	if (!a)
+		return NULL;
+	a->next = s->arrays;
+	s->arrays = a;
+	return a->items;
+}
 
 int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 		  const void *options, const struct placement_ops *placement,
@@ -21,7 +40,8 @@ int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 	size_t parts = 1;
 	int r;
 
-	*s = (struct schedule){ .options = options,
+	*s = (struct schedule){ .options = options ? options
+						   : ops->plugin.defaults,
 				.rng = rng_stream(seed, "schedule", 0) };
 	r = placement_init(&s->placement, placement, placement_options, seed,
 			   v->cluster, v->jobs, v->n_jobs);
@@ -43,13 +63,20 @@ int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 		r = queue_init(&s->queue, v->jobs, v->n_jobs);
 	if (r < 0)
 		return r;
-	return ops->begin ? ops->begin(s, v, err) : 0;
+	r = ops->begin ? ops->begin(s, v, err) : 0;
+	return r == 0 && s->no_memory ? -ENOMEM : r;
 }
 
 void schedule_fini(struct schedule *s)
 {
 	if (s->ops && s->ops->end)
 		s->ops->end(s);
+	while (s->arrays) {
+		struct schedule_array *next = s->arrays->next;
+
+		free(s->arrays);
+		s->arrays = next;
+	}
 	placement_fini(&s->placement);
 	cluster_fini(&s->scratch);
 	plan_fini(&s->all);
@@ -684,5 +711,26 @@ int schedule_decide(struct schedule *s, const struct view *v, struct plan *ret)
 			   : decide_queue(s, v, ret);
 	if (r == 0 && s->ops->wake)
 		set_wake(s, v, ret);
+	return r;
+}
+
+/* The copy only fills up: a shape without room once has none later. */
+int schedule_others(struct schedule *s, const struct view *v,
+		    bool (*is_own)(const struct job *job), struct plan *ret)
+{
+	_cleanup_free_ bool *stuck = calloc(v->n_jobs + 1, sizeof(*stuck));
+	int r = stuck ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < v->n_active; i++) {
+		const struct job *job = &v->jobs[v->active[i]];
+		size_t n;
+
+		if (job->state != JOB_WAITING || is_own(job) ||
+		    stuck[job->shape])
+			continue;
+		n = placement_place(&s->placement, &s->scratch, job, s->parts);
+		stuck[job->shape] = !n;
+		r = plan_start(ret, &s->scratch, v->active[i], s->parts, n);
+	}
 	return r;
 }

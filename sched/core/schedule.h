@@ -62,7 +62,8 @@ struct schedule_ops {
 	/* NULL: the queue, ordered by `key`. -ENOMEM. */
 	int (*decide)(struct schedule *s, const struct view *v,
 		      struct plan *ret);
-	/* Called once before the rest. -ENOMEM; -EINVAL with a text. */
+	/* Called once before the rest. -ENOMEM; -EINVAL with a text. What it
+	 * takes from schedule_array() needs no `end`. */
 	int (*begin)(struct schedule *s, const struct view *v, struct err *err);
 	void (*end)(struct schedule *s);
 };
@@ -71,8 +72,10 @@ extern const struct plugin *const schedule_table[];
 
 struct schedule {
 	const struct schedule_ops *ops;
-	const void *options; /* borrowed; its own, or NULL */
+	const void *options; /* borrowed; its own; NULL: it has none */
 	void *state;
+	struct schedule_array *arrays; /* of the policy */
+	bool no_memory;		       /* an array could not be had */
 	struct rng rng;
 	struct placement placement;
 	struct cluster scratch; /* to try placements on */
@@ -97,14 +100,32 @@ int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 		  const void *placement_options, uint64_t seed,
 		  const struct view *v, struct err *err);
 void schedule_fini(struct schedule *s);
+/*
+ * For a policy's `begin`: `n` items of `size` bytes, all zeros, which live as
+ * long as the policy. NULL: no memory, and schedule_init() will say so: a
+ * `begin` that does not touch them need not look.
+ */
+void *schedule_array(struct schedule *s, size_t n, size_t size);
 /* For a policy's own `decide`: s->sorted, all active jobs if they may be
  * preempted, else those that wait. -ENOMEM. */
 int schedule_queue(struct schedule *s, const struct view *v, size_t *ret_n);
+/*
+ * For a policy that places by itself: start the waiting jobs that are not its
+ * own where the placement finds room in s->scratch, first come, first served.
+ * -ENOMEM.
+ */
+int schedule_others(struct schedule *s, const struct view *v,
+		    bool (*is_own)(const struct job *job), struct plan *ret);
 /* Jobs are not what plans have made of them: a live one failed, or repeats
  * steps. The next decision looks at all of them. */
 void schedule_refresh(struct schedule *s);
 /* What to do now: `ret` is reset first. The plan must be carried out before the
  * next call. -ENOMEM. */
 int schedule_decide(struct schedule *s, const struct view *v, struct plan *ret);
+/* The first round not before a time; 0: there are no rounds. */
+static inline uint64_t schedule_round(uint64_t round_ns, uint64_t at_ns)
+{
+	return round_ns ? (at_ns + round_ns - 1) / round_ns * round_ns : 0;
+}
 
 #endif

@@ -27,12 +27,155 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "sched/live/argv.h"
-#include "sched/live/ends.h"
 #include "sched/live/gpus.h"
-#include "sched/live/group.h"
 #include "sched/live/held.h"
 #include "sched/live/remote.h"
 #include "sched/live/state.h"
+
+/* --- what the end of a process means for its job -------------------------- */
+
+/* Of another process, which cannot have ended before it began. */
+static uint64_t time_of(const struct live *l, const struct job *job,
+			int64_t real_ns)
+{
+	double ago_ns = (double)(l->real_ns - real_ns) / l->c.time_scale;
+	uint64_t first = MIN(MAX(job->since_ns, job->arrival_ns), l->now_ns);
+
+	if (ago_ns >= (double)(l->now_ns - first))
+		return first;
+	return l->now_ns - (uint64_t)MAX(0, ago_ns);
+}
+
+static void done(struct live *l, uint32_t which, uint64_t at_ns)
+{
+	struct job *job = &l->jobs[which];
+
+	plan_release(&l->cluster, job, MAX(at_ns, job->since_ns), JOB_DONE);
+	job->done = 1;
+	job->end_ns = at_ns;
+	l->n_done++;
+	l->changed = true;
+}
+
+/* The job failed, for the reason of the text: it starts again, or has ended. No
+ * process of it runs, and it holds nothing. */
+static void job_failed(struct live *l, uint32_t which, const char *text)
+{
+	struct job *job = &l->jobs[which];
+	struct live_job *p = &l->live[which];
+	bool again = ++p->n_failed <= l->c.retries;
+
+	progress_end(&l->bar);
+	log_line(again ? LOG_LEVEL_WARN : LOG_LEVEL_ERROR, "job %s %s: %s",
+		 job->name, again ? "starts again" : "failed", text);
+	l->unsaved = true;
+	if (again) {
+		plan_release(&l->cluster, job, l->now_ns, JOB_WAITING);
+		l->changed = true;
+		return;
+	}
+	p->failed = true;
+	l->n_failed++;
+	done(l, which, l->now_ns);
+}
+
+static void failed(struct live *l, uint32_t which, const char *folder,
+		   const struct process_end *end)
+{
+	char line[PROCESS_LINE], how[40] = "its processes were killed";
+	_cleanup_free_ char *text = NULL;
+
+	process_last_line(folder, line);
+	if (end)
+		snprintf(how, sizeof(how), "exit status %d", end->status);
+	text = util_text("%s%s%s (%s/log)", how, *line ? ": " : "", line,
+			 folder);
+	job_failed(l, which, text ? text : how);
+}
+
+/*
+ * No process of the job runs any more. `expected`: it was asked to end, or it
+ * ended while nobody watched; then it goes on from its checkpoint.
+ */
+static int ended(struct live *l, uint32_t which, const char *folder,
+		 bool expected, struct err *err)
+{
+	struct job *job = &l->jobs[which];
+	struct live_job *p = &l->live[which];
+	struct process_end end;
+	int r = process_read_end(folder, &end);
+	/* the end of an earlier one is known */
+	bool known = r == 0 && end.run == p->n_ended + 1;
+	uint64_t counted_ns = l->now_ns - l->away_ns, at_ns = counted_ns;
+	double gpus = live_gpus(l);
+
+	if (r < 0 && r != -ENOENT)
+		return err_set(err, r, "%s/exit: %s", folder,
+			       r == -EBADMSG ? "damaged" : strerror(-r));
+	if (known)
+		at_ns = time_of(l, job, end.real_ns);
+	gpus_take_back(l, which);
+	held_give(l, which, at_ns);
+	remote_end(l, which);
+	p->stopping = false;
+	p->n_ended += known;
+	l->unsaved = true;
+	gpus -= live_gpus(l);
+	l->use_ns += gpus * ((double)at_ns - (double)counted_ns);
+	l->use_ns = MAX(0, l->use_ns);
+	if (known && end.status == 0) {
+		done(l, which, at_ns);
+		return 0;
+	}
+	/* of a process that ended while nobody watched, unless it says when,
+	 * no time counts */
+	if (known)
+		job_advance(job, at_ns);
+	else if (l->asked_ns != UINT64_MAX)
+		job_advance(job, l->now_ns);
+	job->since_ns = l->now_ns;
+	job->done = MIN(1, (double)argv_done(folder) / (double)p->steps);
+	if (!expected)
+		failed(l, which, folder, known ? &end : NULL);
+	return 0;
+}
+
+/* The kernel has sent SIGTERM to a program without a keeper, and nobody else
+ * counts how long it takes to end. */
+static void hurry(const struct live *l, uint32_t which, const char *folder)
+{
+	struct live_job *p = &l->live[which];
+	uint64_t now = tick_wall();
+
+	if (p->process.state != PROCESS_UNKNOWN) {
+		p->lost_ns = 0;
+	} else if (!p->lost_ns) {
+		p->lost_ns = now;
+	} else if (now - p->lost_ns >= l->c.grace_ns) {
+		process_kill(folder);
+		p->lost_ns = now;
+	}
+}
+
+/*
+ * The process of a job may have ended: its pidfd says so, or nobody knows.
+ * `expected`: an end without a result is no failure of the job, which goes on
+ * from its checkpoint. -errno with a text.
+ */
+static int look_at(struct live *l, uint32_t which, bool expected,
+		   struct err *err)
+{
+	struct live_job *p = &l->live[which];
+	_cleanup_free_ char *folder = argv_folder(l, which);
+	int r = folder ? process_look(&p->process, folder, err) : -ENOMEM;
+
+	if (r == 0)
+		hurry(l, which, folder);
+	if (r < 0 || p->process.state != PROCESS_NONE)
+		return r;
+	return ended(l, which, folder, expected || p->stopping || l->closing,
+		     err);
+}
 
 /*
  * --- what processes hold --------------------------------------------------
@@ -250,7 +393,7 @@ static int not_started(struct live *l, uint32_t which, int error,
 		return error;
 	}
 	held_give(l, which, l->now_ns);
-	ends_failed(l, which, err->text);
+	job_failed(l, which, err->text);
 	*err = (struct err){ 0 };
 	return 0;
 }
@@ -376,14 +519,6 @@ static void move_clock(struct live *l)
 	}
 }
 
-/* The first round not before a time. */
-static uint64_t round_from(const struct live *l, uint64_t at_ns)
-{
-	uint64_t round = l->c.round_ns;
-
-	return round ? (at_ns + round - 1) / round * round : 0;
-}
-
 static uint64_t next_arrival(const struct live *l)
 {
 	return l->n_arrived < l->n ? l->jobs[l->n_arrived].arrival_ns
@@ -408,7 +543,8 @@ static void arrive(struct live *l)
 		job->state = JOB_WAITING;
 		job->since_ns = l->now_ns;
 		if (!l->n_active) /* no rounds were due */
-			l->round_ns = round_from(l, job->arrival_ns);
+			l->round_ns =
+				schedule_round(l->c.round_ns, job->arrival_ns);
 		l->active[l->n_active++] = (uint32_t)l->n_arrived++;
 		l->changed = l->unsaved = true;
 	}
@@ -422,7 +558,7 @@ static int decide(struct live *l, struct err *err)
 
 	l->changed = false;
 	l->asked_ns = l->now_ns;
-	l->round_ns = round_from(l, l->now_ns + 1);
+	l->round_ns = schedule_round(l->c.round_ns, l->now_ns + 1);
 	plan_reset(&l->plan);
 	if (!l->n_active)
 		return 0;
@@ -490,7 +626,7 @@ static int see_ends(struct live *l, struct err *err)
 
 		if (l->fds[i].revents ||
 		    l->live[which].process.state == PROCESS_UNKNOWN)
-			r = ends_look(l, which, false, err);
+			r = look_at(l, which, false, err);
 	}
 	return r;
 }
@@ -597,4 +733,161 @@ int live_run(struct live *l, struct err *err)
 		return r;
 	}
 	return state_save(l, true, err);
+}
+
+/* --- the beginning and the end of a run ----------------------------------- */
+
+/* What the event clock has, and processes have not. */
+static int check(const struct live_config *c, const struct schedule_ops *policy,
+		 struct err *err)
+{
+	const struct workload *w = c->workload;
+
+	if (c->cluster->remote_mib_s > 0 &&
+	    (!c->mount || !argv_is_of_job(c->mount)))
+		return err_set(err, -EINVAL,
+			       "'remote' storage of nodes: live jobs have it "
+			       "through mounts of their own; name them with "
+			       "--mount, as in m/{job}");
+	if (c->mount && c->cluster->remote_mib_s <= 0 &&
+	    !c->cluster->whole.memory_mib)
+		return err_set(err, -EINVAL,
+			       "--mount: the nodes have no memory to give to "
+			       "caches: name it, as in "
+			       "--nodes gpus=2,cpus=8,memory=4G");
+	for (size_t i = 0; policy->groups && !argv_uses_stages(c) && i < w->n;
+	     i++)
+		if (job_interleaves(&w->jobs[i]))
+			return err_set(err, -EINVAL,
+				       "job %s may take turns on GPUs with "
+				       "others under policy %s, so its command "
+				       "needs --loader null --stages {stages}",
+				       w->jobs[i].name, policy->plugin.name);
+	return 0;
+}
+
+static int allocate(struct live *l)
+{
+	const struct workload *w = l->c.workload;
+	int r = cluster_copy(l->c.cluster, &l->cluster);
+
+	if (r == 0)
+		r = cluster_copy(l->c.cluster, &l->held);
+	l->n = w->n;
+	l->downs = calloc(l->cluster.n + 1, sizeof(*l->downs));
+	l->jobs = malloc((w->n + 1) * sizeof(*l->jobs));
+	l->live = calloc(w->n + 1, sizeof(*l->live));
+	l->active = malloc((w->n + 1) * sizeof(*l->active));
+	l->fds = calloc(w->n + 1, sizeof(*l->fds));
+	for (size_t i = 0; l->live && i < w->n; i++) {
+		l->live[i].process.pidfd = -1;
+		l->live[i].told_cache = l->live[i].told_remote = UINT64_MAX;
+	}
+	if (r == 0)
+		r = history_init(&l->history, w->n);
+	if (r == 0)
+		r = contention_init(&l->contention, &l->cluster, w->jobs, w->n);
+	if (r < 0 || !l->downs || !l->jobs || !l->live || !l->active || !l->fds)
+		return -ENOMEM;
+	memcpy(l->jobs, w->jobs, w->n * sizeof(*l->jobs));
+	return 0;
+}
+
+/* The jobs of the state: which of them run, and which have ended since? */
+static int find_processes(struct live *l, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < l->n_active; i++)
+		r = look_at(l, l->active[i], true, err);
+	for (size_t i = 0; r == 0 && i < l->n_active; i++) {
+		uint32_t which = l->active[i];
+		const struct job *job = &l->jobs[which];
+
+		if (l->live[which].process.state == PROCESS_NONE ||
+		    l->live[which].n_held)
+			continue;
+		group_join(l, which);
+		/* it started after the state was written, perhaps with those of
+		 * its group */
+		if (job->state != JOB_RUNNING ||
+		    (!held_is_free(l, job) && !group_holder(l, which)))
+			return err_set(err, -EBUSY,
+				       "%s: job %s runs, but is missing in the "
+				       "state",
+				       l->c.dir, job->name);
+		r = held_take(l, which);
+	}
+	if (r == 0)
+		gpus_clean(l);
+	l->use_ns += live_gpus(l) * (double)l->away_ns;
+	l->away_ns = 0;
+	live_compact(l);
+	l->changed = true;
+	return r;
+}
+
+static int start_policy(struct live *l, const struct schedule_ops *policy,
+			struct err *err)
+{
+	const struct live_config *c = &l->c;
+	struct view v = live_view(l);
+
+	return schedule_init(&l->schedule, policy, c->policy->options,
+			     container_of(c->placement->plugin,
+					  struct placement_ops, plugin),
+			     c->placement->options, c->seed, &v, err);
+}
+
+int live_init(struct live *l, const struct live_config *c, struct err *err)
+{
+	const struct schedule_ops *policy =
+		container_of(c->policy->plugin, struct schedule_ops, plugin);
+	int r;
+
+	*l = (struct live){ .c = *c, .asked_ns = UINT64_MAX };
+	plan_reset(&l->plan);
+	r = stop_init(&l->stop, err);
+	if (r == 0)
+		r = check(c, policy, err);
+	if (r == 0)
+		r = allocate(l);
+	for (size_t i = 0; r == 0 && i < l->n; i++)
+		r = argv_check(c, &l->jobs[i], &l->live[i].steps, err);
+	if (r == 0)
+		r = gpus_check(l, err);
+	if (r == 0)
+		r = start_policy(l, policy, err);
+	if (r < 0)
+		return r;
+	l->now_ns = l->n ? l->jobs[0].arrival_ns : 0;
+	l->wall_ns = tick_wall();
+	l->real_ns = tick_realtime();
+	r = state_load(l, err);
+	plan_reset(&l->plan);
+	l->resumed = r == 0;
+	return l->resumed ? find_processes(l, err) : r == -ENOENT ? 0 : r;
+}
+
+void live_fini(struct live *l)
+{
+	for (size_t i = 0; l->live && i < l->n; i++) {
+		process_forget(&l->live[i].process);
+		free(l->live[i].held);
+	}
+	for (size_t i = 0; l->jobs && i < l->n; i++)
+		if (l->jobs[i].state == JOB_RUNNING)
+			free(l->jobs[i].parts);
+	schedule_fini(&l->schedule);
+	plan_fini(&l->plan);
+	contention_fini(&l->contention);
+	history_fini(&l->history);
+	cluster_fini(&l->cluster);
+	cluster_fini(&l->held);
+	stop_fini(&l->stop);
+	free(l->downs);
+	free(l->live);
+	free(l->active);
+	free(l->fds);
+	free(l->jobs);
 }

@@ -12,7 +12,7 @@
 #include "common/replace.h"
 #include "common/tick.h"
 #include "common/util.h"
-#include "sched/live/group.h"
+#include "sched/live/held.h"
 
 enum { VERSION = 3 };
 

@@ -12,7 +12,7 @@ static struct demand greedy_demand(const struct placement *p,
 {
 	const struct synergy_options *o = p->options;
 
-	return synergy_demand(node, job, o && o->profile);
+	return synergy_demand(node, job, o->profile);
 }
 
 const struct placement_ops placement_greedy = {

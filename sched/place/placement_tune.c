@@ -50,7 +50,7 @@ static struct demand amount_of(const struct placement *p,
 
 	if (amount == NOTHING)
 		return (struct demand){ 0 };
-	d = synergy_demand(node, job, o && o->profile);
+	d = synergy_demand(node, job, o->profile);
 	return amount == ALL ? d : synergy_fair(node, d);
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "sched/policy/others.h"
 
 /* The jobs that wait, in the order in which groups are filled. */
 struct line {
@@ -133,8 +132,15 @@ int groups_decide(struct schedule *s, const struct view *v, struct groups *g,
 			    s->scratch.nodes[i].gpu_free[k] == GPU_MILLI)
 				r = start_group(s, v, g, &l, i, k, ret);
 	if (r == 0)
-		r = others_start(s, v, is_grouped, ret);
+		r = schedule_others(s, v, is_grouped, ret);
 	free(l.jobs);
 	free(l.started);
 	return r;
+}
+
+int groups_alone(struct schedule *s, const struct view *v, struct plan *ret)
+{
+	struct groups g = { .order = GROUPS_ARRIVAL, .most = 1 };
+
+	return groups_decide(s, v, &g, ret);
 }

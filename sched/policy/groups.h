@@ -28,7 +28,9 @@ struct groups {
 	uint64_t n_started; /* by which turns are counted; initially 0 */
 };
 
-/* `decide` of a policy. -ENOMEM. */
+/* `decide` of policies that run one job at a time on a GPU, by arrival. */
+int groups_alone(struct schedule *s, const struct view *v, struct plan *ret);
+/* The same of other groups. -ENOMEM. */
 int groups_decide(struct schedule *s, const struct view *v, struct groups *g,
 		  struct plan *ret);
 

@@ -18,8 +18,6 @@
  */
 #include "sched/policy/muri.h"
 
-#include <errno.h>
-
 #include "common/util.h"
 #include "sched/core/interleave.h"
 #include "sched/solver/matching.h"
@@ -64,39 +62,17 @@ int muri_begin(struct schedule *s, const struct view *v, struct err *err)
 	size_t n = v->n_jobs + 1;
 
 	(void)err;
-	m->teams = calloc(n, sizeof(*m->teams));
-	m->pairs = calloc(n, sizeof(*m->pairs));
-	m->bucket = calloc(n, sizeof(*m->bucket));
-	m->next = calloc(n, sizeof(*m->next));
-	m->admitted = calloc(n, sizeof(*m->admitted));
-	m->head = calloc(n, sizeof(*m->head));
-	m->weights = calloc(MATCHED * MATCHED, sizeof(*m->weights));
-	m->partners = calloc(MATCHED, sizeof(*m->partners));
-	m->rank = calloc(n, sizeof(*m->rank));
-	m->placed = calloc(n, sizeof(*m->placed));
-	return m->teams && m->pairs && m->bucket && m->next && m->admitted &&
-			       m->head && m->weights && m->partners &&
-			       m->rank && m->placed
-		       ? 0
-		       : -ENOMEM;
-}
-
-void muri_end(struct schedule *s)
-{
-	struct muri *m = s->state;
-
-	if (!m)
-		return;
-	free(m->teams);
-	free(m->pairs);
-	free(m->bucket);
-	free(m->next);
-	free(m->admitted);
-	free(m->head);
-	free(m->weights);
-	free(m->partners);
-	free(m->rank);
-	free(m->placed);
+	m->teams = schedule_array(s, n, sizeof(*m->teams));
+	m->pairs = schedule_array(s, n, sizeof(*m->pairs));
+	m->bucket = schedule_array(s, n, sizeof(*m->bucket));
+	m->next = schedule_array(s, n, sizeof(*m->next));
+	m->admitted = schedule_array(s, n, sizeof(*m->admitted));
+	m->head = schedule_array(s, n, sizeof(*m->head));
+	m->weights = schedule_array(s, MATCHED * MATCHED, sizeof(*m->weights));
+	m->partners = schedule_array(s, MATCHED, sizeof(*m->partners));
+	m->rank = schedule_array(s, n, sizeof(*m->rank));
+	m->placed = schedule_array(s, n, sizeof(*m->placed));
+	return 0;
 }
 
 /* --- 1: who is admitted --------------------------------------------------- */
@@ -455,7 +431,7 @@ static int place(struct schedule *s, const struct view *v, struct plan *ret)
 
 int muri_decide(struct schedule *s, const struct view *v, struct plan *ret)
 {
-	const struct muri_options *o = s->options ? s->options : &muri_defaults;
+	const struct muri_options *o = s->options;
 	struct muri *m = s->state;
 	uint64_t needed;
 	size_t n, before = 0;

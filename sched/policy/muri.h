@@ -42,7 +42,6 @@ struct muri {
 /* Hooks of both. */
 int muri_begin(struct schedule *s, const struct view *v, struct err *err);
 int muri_decide(struct schedule *s, const struct view *v, struct plan *ret);
-void muri_end(struct schedule *s);
 
 /* Both: `order` is their key. */
 #define MURI_SCHEDULE(word, text, order)                                   \
@@ -59,7 +58,6 @@ void muri_end(struct schedule *s);
 		.key = order,                                              \
 		.decide = muri_decide,                                     \
 		.begin = muri_begin,                                       \
-		.end = muri_end,                                           \
 	}
 
 #endif

@@ -26,7 +26,7 @@
 
 #include "common/conf/conf.h"
 #include "common/util.h"
-#include "sched/policy/others.h"
+#include "sched/core/schedule.h"
 #include "sched/solver/assign.h"
 
 /* Jobs in a matching at most. Source: the paper's simulator. */
@@ -83,30 +83,19 @@ static int allox_begin(struct schedule *s, const struct view *v,
 	(void)err;
 	for (size_t i = 0; i < v->cluster->n; i++)
 		n += MAX(v->cluster->nodes[i].n_gpus, 1);
-	a->machines = calloc(n + 1, sizeof(*a->machines));
-	a->has = calloc(v->n_users + 1, sizeof(*a->has));
-	a->users = calloc(v->n_users + 1, sizeof(*a->users));
-	a->rank = calloc(v->n_users + 1, sizeof(*a->rank));
-	a->columns = calloc(MOST, sizeof(*a->columns));
-	a->jobs = calloc(MOST, sizeof(*a->jobs));
-	return a->machines && a->has && a->users && a->rank && a->columns &&
-			       a->jobs
-		       ? 0
-		       : -ENOMEM;
+	a->machines = schedule_array(s, n + 1, sizeof(*a->machines));
+	a->has = schedule_array(s, v->n_users + 1, sizeof(*a->has));
+	a->users = schedule_array(s, v->n_users + 1, sizeof(*a->users));
+	a->rank = schedule_array(s, v->n_users + 1, sizeof(*a->rank));
+	a->columns = schedule_array(s, MOST, sizeof(*a->columns));
+	a->jobs = schedule_array(s, MOST, sizeof(*a->jobs));
+	return 0;
 }
 
 static void allox_end(struct schedule *s)
 {
 	struct allox *a = s->state;
 
-	if (!a)
-		return;
-	free(a->machines);
-	free(a->has);
-	free(a->users);
-	free(a->rank);
-	free(a->columns);
-	free(a->jobs);
 	free(a->cost);
 }
 
@@ -434,8 +423,7 @@ static int start_matched(struct schedule *s, const struct view *v, size_t n,
 static int allox_decide(struct schedule *s, const struct view *v,
 			struct plan *ret)
 {
-	const struct allox_options *o = s->options ? s->options
-						   : &allox_defaults;
+	const struct allox_options *o = s->options;
 	struct allox *a = s->state;
 	double alpha = o->alpha;
 	size_t users = rank_users(a, v), n;
@@ -459,7 +447,7 @@ static int allox_decide(struct schedule *s, const struct view *v,
 				r = start_matched(s, v, n, ret);
 		}
 	}
-	return r < 0 ? r : others_start(s, v, is_matched, ret);
+	return r < 0 ? r : schedule_others(s, v, is_matched, ret);
 }
 
 const struct schedule_ops schedule_allox = {

@@ -47,8 +47,7 @@ static const struct cognn_options cognn_defaults = { .order = (char *)"lmcf",
 static int cognn_begin(struct schedule *s, const struct view *v,
 		       struct err *err)
 {
-	const struct cognn_options *o = s->options ? s->options
-						   : &cognn_defaults;
+	const struct cognn_options *o = s->options;
 
 	(void)v;
 	*(struct groups *)s->state = (struct groups){

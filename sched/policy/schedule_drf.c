@@ -58,28 +58,16 @@ struct drf {
 
 static int drf_begin(struct schedule *s, const struct view *v, struct err *err)
 {
-	const struct drf_options *o = s->options ? s->options : &drf_defaults;
+	const struct drf_options *o = s->options;
 	struct drf *d = s->state;
 
 	d->cpus = o->cpus;
 	d->queue = WORD_FIND(queues, "queue", o->queue, err);
-	d->users = calloc(v->n_users + 1, sizeof(*d->users));
-	d->draws = malloc((v->n_jobs + 1) * sizeof(*d->draws));
-	if (!d->users || !d->draws)
-		return -ENOMEM;
-	for (size_t i = 0; i < v->n_jobs; i++)
+	d->users = schedule_array(s, v->n_users + 1, sizeof(*d->users));
+	d->draws = schedule_array(s, v->n_jobs + 1, sizeof(*d->draws));
+	for (size_t i = 0; d->draws && i < v->n_jobs; i++)
 		d->draws[i] = rng_double(&s->rng);
 	return 0;
-}
-
-static void drf_end(struct schedule *s)
-{
-	struct drf *d = s->state;
-
-	if (!d)
-		return;
-	free(d->users);
-	free(d->draws);
 }
 
 static double share(double part, uint64_t whole)
@@ -207,5 +195,4 @@ const struct schedule_ops schedule_drf = {
 		    .options_size = sizeof(struct drf_options) },
 	.decide = drf_decide,
 	.begin = drf_begin,
-	.end = drf_end,
 };

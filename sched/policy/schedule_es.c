@@ -7,7 +7,6 @@
  * runs where it is faster if the share of its user allows, else on the other
  * kind.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "common/conf/conf.h"
@@ -36,7 +35,7 @@ struct es {
 
 static int es_begin(struct schedule *s, const struct view *v, struct err *err)
 {
-	const struct es_options *o = s->options ? s->options : &es_defaults;
+	const struct es_options *o = s->options;
 	struct es *e = s->state;
 
 	(void)err;
@@ -44,19 +43,9 @@ static int es_begin(struct schedule *s, const struct view *v, struct err *err)
 	e->whole[ON_GPU] = v->cluster->whole.gpu_milli;
 	for (size_t i = 0; i < v->cluster->n; i++)
 		e->whole[ON_CPU] += kinds_is_cpu(&v->cluster->nodes[i]);
-	e->held = calloc(v->n_users + 1, sizeof(*e->held));
-	e->stuck = calloc(v->n_users + 1, sizeof(*e->stuck));
-	return e->held && e->stuck ? 0 : -ENOMEM;
-}
-
-static void es_end(struct schedule *s)
-{
-	struct es *e = s->state;
-
-	if (!e)
-		return;
-	free(e->held);
-	free(e->stuck);
+	e->held = schedule_array(s, v->n_users + 1, sizeof(*e->held));
+	e->stuck = schedule_array(s, v->n_users + 1, sizeof(*e->stuck));
+	return 0;
 }
 
 static uint64_t need_of(const struct job *job, int kind)
@@ -128,5 +117,4 @@ const struct schedule_ops schedule_es = {
 		    .options_size = sizeof(struct es_options) },
 	.decide = es_decide,
 	.begin = es_begin,
-	.end = es_end,
 };

@@ -5,18 +5,10 @@
  */
 #include "sched/policy/groups.h"
 
-static int exclusive_decide(struct schedule *s, const struct view *v,
-			    struct plan *ret)
-{
-	struct groups g = { .order = GROUPS_ARRIVAL, .most = 1 };
-
-	return groups_decide(s, v, &g, ret);
-}
-
 const struct schedule_ops schedule_exclusive = {
 	.plugin = { .name = "exclusive",
 		    .summary = "one job at a time on a GPU, in a new process" },
 	.cold = true,
 	.places = true,
-	.decide = exclusive_decide,
+	.decide = groups_alone,
 };

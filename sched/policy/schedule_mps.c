@@ -25,7 +25,7 @@ static const struct mps_options mps_defaults = { .workers = 2 };
 static int mps_decide(struct schedule *s, const struct view *v,
 		      struct plan *ret)
 {
-	const struct mps_options *o = s->options ? s->options : &mps_defaults;
+	const struct mps_options *o = s->options;
 	struct groups g = { .order = GROUPS_ARRIVAL,
 			    .most = o->workers,
 			    .budget_mib = UINT64_MAX };

@@ -7,17 +7,9 @@
  */
 #include "sched/policy/groups.h"
 
-static int pipeswitch_decide(struct schedule *s, const struct view *v,
-			     struct plan *ret)
-{
-	struct groups g = { .order = GROUPS_ARRIVAL, .most = 1 };
-
-	return groups_decide(s, v, &g, ret);
-}
-
 const struct schedule_ops schedule_pipeswitch = {
 	.plugin = { .name = "pipeswitch",
 		    .summary = "one job at a time on a GPU, in a warm worker" },
 	.places = true,
-	.decide = pipeswitch_decide,
+	.decide = groups_alone,
 };

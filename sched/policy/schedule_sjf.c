@@ -5,7 +5,6 @@
  * EuroSys 2020, section 6, which leaves open what is done about two kinds of
  * machines.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "common/util.h"
@@ -22,21 +21,10 @@ static int sjf_begin(struct schedule *s, const struct view *v, struct err *err)
 	struct sjf *p = s->state;
 
 	(void)err;
-	p->queue = calloc(v->n_jobs + 1, sizeof(*p->queue));
-	p->stuck = calloc(v->n_jobs + 1, sizeof(*p->stuck));
-	p->started = calloc(v->n_jobs + 1, sizeof(*p->started));
-	return p->queue && p->stuck && p->started ? 0 : -ENOMEM;
-}
-
-static void sjf_end(struct schedule *s)
-{
-	struct sjf *p = s->state;
-
-	if (!p)
-		return;
-	free(p->queue);
-	free(p->stuck);
-	free(p->started);
+	p->queue = schedule_array(s, v->n_jobs + 1, sizeof(*p->queue));
+	p->stuck = schedule_array(s, v->n_jobs + 1, sizeof(*p->stuck));
+	p->started = schedule_array(s, v->n_jobs + 1, sizeof(*p->started));
+	return 0;
 }
 
 static size_t make_queue(struct sjf *p, const struct view *v, int kind)
@@ -99,5 +87,4 @@ const struct schedule_ops schedule_sjf = {
 	.places = true,
 	.begin = sjf_begin,
 	.decide = sjf_decide,
-	.end = sjf_end,
 };

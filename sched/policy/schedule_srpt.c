@@ -21,18 +21,18 @@ enum { KEPT, EVICTED, PLACED };
 struct srpt {
 	uint8_t *fate; /* of each job of the queue */
 	struct queued *queue;
-	size_t n, fate_allocated, queue_allocated;
+	size_t n;
 	size_t last[KINDS]; /* none behind it is left to evict */
 };
 
-static void srpt_end(struct schedule *s)
+static int srpt_begin(struct schedule *s, const struct view *v, struct err *err)
 {
 	struct srpt *p = s->state;
 
-	if (!p)
-		return;
-	free(p->fate);
-	free(p->queue);
+	(void)err;
+	p->fate = schedule_array(s, v->n_jobs + 1, sizeof(*p->fate));
+	p->queue = schedule_array(s, v->n_jobs + 1, sizeof(*p->queue));
+	return 0;
 }
 
 /* How many of the first jobs there are machines for. */
@@ -56,17 +56,10 @@ static size_t count_served(const struct srpt *p, const struct view *v)
 	return n;
 }
 
-static int make_queue(struct srpt *p, const struct view *v)
+static void make_queue(struct srpt *p, const struct view *v)
 {
-	int r = util_reserve_anew(&p->queue, &p->queue_allocated, v->n_active,
-				  sizeof(*p->queue));
 	size_t n;
 
-	if (r == 0)
-		r = util_reserve_anew(&p->fate, &p->fate_allocated, v->n_active,
-				      sizeof(*p->fate));
-	if (r < 0)
-		return r;
 	for (size_t i = 0; i < v->n_active; i++) {
 		const struct job *job = &v->jobs[v->active[i]];
 		double left = job_left(job, v->now_ns) / job->work_ns;
@@ -87,7 +80,6 @@ static int make_queue(struct srpt *p, const struct view *v)
 	}
 	qsort(p->queue, n, sizeof(*p->queue), queued_compare);
 	p->last[ON_GPU] = p->last[ON_CPU] = p->n;
-	return 0;
 }
 
 static void give(struct schedule *s, const struct job *job)
@@ -146,8 +138,9 @@ static int srpt_decide(struct schedule *s, const struct view *v,
 		       struct plan *ret)
 {
 	struct srpt *p = s->state;
-	int r = make_queue(p, v);
+	int r = 0;
 
+	make_queue(p, v);
 	cluster_sync(&s->scratch, v->cluster);
 	for (size_t i = 0; r >= 0 && i < p->n; i++) {
 		const struct job *job = &v->jobs[p->queue[i].job];
@@ -175,6 +168,6 @@ const struct schedule_ops schedule_srpt = {
 		    .state_size = sizeof(struct srpt) },
 	.preempts = true,
 	.places = true,
+	.begin = srpt_begin,
 	.decide = srpt_decide,
-	.end = srpt_end,
 };

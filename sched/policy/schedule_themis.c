@@ -11,8 +11,6 @@
  * a given ratio x is known, and falls as the ratio rises; so the least ratio
  * with which all fit is found by halving.
  */
-#include <errno.h>
-
 #include "common/util.h"
 #include "sched/core/schedule.h"
 
@@ -33,19 +31,9 @@ static int themis_begin(struct schedule *s, const struct view *v,
 	struct themis *t = s->state;
 
 	(void)err;
-	t->of = calloc(v->n_jobs + 1, sizeof(*t->of));
-	t->time_ns = calloc(v->n_jobs + 1, sizeof(*t->time_ns));
-	return t->of && t->time_ns ? 0 : -ENOMEM;
-}
-
-static void themis_end(struct schedule *s)
-{
-	struct themis *t = s->state;
-
-	if (!t)
-		return;
-	free(t->of);
-	free(t->time_ns);
+	t->of = schedule_array(s, v->n_jobs + 1, sizeof(*t->of));
+	t->time_ns = schedule_array(s, v->n_jobs + 1, sizeof(*t->time_ns));
+	return 0;
 }
 
 static double gpus_of(const struct job *job)
@@ -148,5 +136,4 @@ const struct schedule_ops schedule_themis = {
 	.preempts = true,
 	.keys = themis_keys,
 	.begin = themis_begin,
-	.end = themis_end,
 };

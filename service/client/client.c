@@ -8,6 +8,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "net/redial.h"
@@ -47,10 +48,7 @@ struct desk {
 static void desk_init(struct desk *d)
 {
 	outbox_init(&d->out);
-	d->redial = (struct redial){ .tick = d->links->tick,
-				     .least_ns = LEAST_PAUSE_NS,
-				     .most_ns = MOST_PAUSE_NS };
-	redial_reset(&d->redial);
+	redial_init(&d->redial, d->links->tick, LEAST_PAUSE_NS, MOST_PAUSE_NS);
 	d->gone_since = tick_now(d->links->tick);
 }
 
@@ -92,7 +90,7 @@ static void tell_news(struct desk *d)
 	struct shelf *s = d->links->shelf;
 	struct msg m = { .type = PREPD_EPOCH, .job = d->links->job };
 
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	m.epoch = s->sweep.epoch;
 	m.a = s->sweep.splits.samples;
 	if (d->turn != s->turn) {
@@ -106,7 +104,6 @@ static void tell_news(struct desk *d)
 		m.split = s->sweep.done[d->n_told++];
 		put(d, &m);
 	}
-	pthread_mutex_unlock(&s->lock);
 }
 
 /* --- messages ------------------------------------------------------------- */
@@ -192,7 +189,6 @@ static void ended(struct conn *c, int why)
 
 	d->conn = NULL;
 	outbox_fini(&d->out);
-	outbox_init(&d->out);
 	d->greeted = false;
 	if (d->dropped)
 		shelf_closed(d->links->shelf);

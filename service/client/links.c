@@ -8,6 +8,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "net/redial.h"
@@ -300,7 +301,6 @@ static void ended(struct conn *c, int why)
 	w->conn = NULL;
 	w->greeted = false;
 	outbox_fini(&w->out);
-	outbox_init(&w->out);
 	if (w->receiving)
 		shelf_free(l->shelf, TAKE_PTR(w->receiving));
 	link_return_buffers(w);
@@ -351,10 +351,7 @@ static int link_new(struct links *l, uint64_t id, const char *address,
 	w->all = l;
 	w->id = id;
 	w->slot = LINK_NO_SLOT;
-	w->redial = (struct redial){ .tick = l->tick,
-				     .least_ns = LEAST_PAUSE_NS,
-				     .most_ns = MOST_PAUSE_NS };
-	redial_reset(&w->redial);
+	redial_init(&w->redial, l->tick, LEAST_PAUSE_NS, MOST_PAUSE_NS);
 	outbox_init(&w->out);
 	r = access_find(l->access, address, &w->at, err);
 	if (r < 0) {
@@ -562,10 +559,9 @@ void links_add(struct links *l, uint64_t id, const char *address)
 		return;
 	}
 	w->slot = slot_of(l, id);
-	pthread_mutex_lock(&l->lock);
+	LOCK_SCOPE(&l->lock);
 	DL_APPEND(l->first, w);
 	l->n_added++;
-	pthread_mutex_unlock(&l->lock);
 }
 
 void links_remove(struct links *l, uint64_t id)
@@ -692,7 +688,7 @@ int links_json(struct links *l, json_t *into)
 	json_auto_t *j = NULL;
 	struct link_worker *w;
 
-	pthread_mutex_lock(&l->lock);
+	LOCK_SCOPE(&l->lock);
 	DL_FOREACH (l->first, w) {
 		json_array_append_new(
 			workers, json_pack("{s:o, s:I, s:I}", "address",
@@ -705,6 +701,5 @@ int links_json(struct links *l, json_t *into)
 		      (json_int_t)l->n_gone, "batches_skipped",
 		      (json_int_t)l->n_skipped, "connections",
 		      ends_json(&l->ends));
-	pthread_mutex_unlock(&l->lock);
 	return j && json_object_update(into, j) == 0 ? 0 : -ENOMEM;
 }

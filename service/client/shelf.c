@@ -95,7 +95,7 @@ int shelf_begin(struct shelf *s, enum split_mode mode, uint64_t epoch,
 		sweep_fini(&sweep);
 		return r;
 	}
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	while ((b = pop_ready(s)))
 		push_free(s, b);
 	sweep_fini(&s->sweep);
@@ -103,17 +103,15 @@ int shelf_begin(struct shelf *s, enum split_mode mode, uint64_t epoch,
 	s->begun = true;
 	s->taken_ns = 0;
 	s->turn++;
-	pthread_mutex_unlock(&s->lock);
 	return 0;
 }
 
 uint64_t shelf_cut(struct shelf *s, uint64_t n)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	n = sweep_cut(&s->sweep, n);
 	/* nothing may be left */
 	pthread_cond_broadcast(&s->changed);
-	pthread_mutex_unlock(&s->lock);
 	return n;
 }
 
@@ -121,7 +119,7 @@ void shelf_fail(struct shelf *s, int error, const char *fmt, ...)
 {
 	va_list ap;
 
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	if (!s->error) {
 		s->error = error;
 		va_start(ap, fmt);
@@ -129,40 +127,35 @@ void shelf_fail(struct shelf *s, int error, const char *fmt, ...)
 		va_end(ap);
 	}
 	pthread_cond_broadcast(&s->changed);
-	pthread_mutex_unlock(&s->lock);
 }
 
 void shelf_stop(struct shelf *s)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	s->stopping = true;
 	pthread_cond_broadcast(&s->changed);
-	pthread_mutex_unlock(&s->lock);
 }
 
 void shelf_begin_close(struct shelf *s)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	s->closing = true;
-	pthread_mutex_unlock(&s->lock);
 }
 
 void shelf_wait_closed(struct shelf *s, uint64_t deadline)
 {
 	bool late = false;
 
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	while (!s->closed && !late)
 		late = tick_cond_wait(s->tick, &s->changed, &s->lock, deadline);
-	pthread_mutex_unlock(&s->lock);
 }
 
 void shelf_closed(struct shelf *s)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	s->closed = true;
 	pthread_cond_broadcast(&s->changed);
-	pthread_mutex_unlock(&s->lock);
 }
 
 /* --- the loop ------------------------------------------------------------- */
@@ -171,11 +164,10 @@ struct shelf_buffer *shelf_reserve(struct shelf *s)
 {
 	struct shelf_buffer *b;
 
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	b = s->free;
 	if (b)
 		s->free = b->next;
-	pthread_mutex_unlock(&s->lock);
 	return b;
 }
 
@@ -183,7 +175,7 @@ int shelf_put(struct shelf *s, struct shelf_buffer *b)
 {
 	int r = -ESTALE;
 
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	if (s->begun && b->m.epoch == s->sweep.epoch)
 		r = sweep_batch(&s->sweep, &b->m);
 	s->n_twice += r == -EEXIST;
@@ -193,7 +185,6 @@ int shelf_put(struct shelf *s, struct shelf_buffer *b)
 		push_ready(s, b);
 		pthread_cond_signal(&s->changed);
 	}
-	pthread_mutex_unlock(&s->lock);
 	return r;
 }
 
@@ -202,7 +193,7 @@ void shelf_lose(struct shelf *s, uint64_t epoch, uint32_t split,
 {
 	uint64_t samples = 0;
 
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	if (s->begun && epoch == s->sweep.epoch)
 		samples = sweep_lose(&s->sweep, split);
 	if (samples) {
@@ -216,7 +207,6 @@ void shelf_lose(struct shelf *s, uint64_t epoch, uint32_t split,
 		s->n_lost++;
 		pthread_cond_signal(&s->changed);
 	}
-	pthread_mutex_unlock(&s->lock);
 }
 
 /* Under the lock. */
@@ -316,12 +306,11 @@ double shelf_count(struct shelf *s, const struct shelf_arrival *a,
 {
 	struct shelf_stalls stalls = stalls_of(a, idle);
 
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	s->stalls.network += stalls.network;
 	s->stalls.worker += stalls.worker;
 	s->stalls.dispatcher += stalls.dispatcher;
 	count_busy(s, &stalls);
-	pthread_mutex_unlock(&s->lock);
 	return read_share(&stalls, a->read_share);
 }
 
@@ -332,7 +321,7 @@ int shelf_take(struct shelf *s, uint64_t until, struct shelf_buffer **ret,
 	bool late = false;
 	int r = 0;
 
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	while (!s->stopping && !s->error && !(b = pop_ready(s)) &&
 	       s->sweep.left > 0 && !late)
 		late = tick_cond_wait(s->tick, &s->changed, &s->lock, until);
@@ -344,15 +333,13 @@ int shelf_take(struct shelf *s, uint64_t until, struct shelf_buffer **ret,
 		r = err_set(err, s->error, "%s", s->err.text);
 	else
 		r = s->sweep.left > 0 ? 1 : -ENODATA;
-	pthread_mutex_unlock(&s->lock);
 	return r;
 }
 
 void shelf_free(struct shelf *s, struct shelf_buffer *b)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	push_free(s, b);
-	pthread_mutex_unlock(&s->lock);
 }
 
 uint32_t shelf_n_ready(struct shelf *s)
@@ -390,7 +377,7 @@ int shelf_json(struct shelf *s, json_t *into)
 {
 	json_auto_t *j = NULL;
 
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	j = json_pack("{s:{s:f, s:f, s:f}, s:I, s:I, s:I, s:I, s:I, s:o}",
 		      "stall_s", "network", seconds(s->stalls.network),
 		      "worker", seconds(s->stalls.worker), "dispatcher",
@@ -400,6 +387,5 @@ int shelf_json(struct shelf *s, json_t *into)
 		      (json_int_t)s->n_late, "rounds", (json_int_t)s->round,
 		      "splits_lost", (json_int_t)s->n_lost, "lost",
 		      lost_json(s));
-	pthread_mutex_unlock(&s->lock);
 	return j && json_object_update(into, j) == 0 ? 0 : -ENOMEM;
 }

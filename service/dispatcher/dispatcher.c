@@ -10,6 +10,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/util.h"
 #include "net/wire.h"
 #include "service/decide/scale.h"
@@ -755,10 +756,9 @@ static bool is_stopping(struct dispatcher *d, int *ret_error)
 {
 	bool stopping;
 
-	pthread_mutex_lock(&d->lock);
+	LOCK_SCOPE(&d->lock);
 	stopping = d->stopping;
 	*ret_error = d->error;
-	pthread_mutex_unlock(&d->lock);
 	return stopping;
 }
 

@@ -38,6 +38,7 @@ void outbox_fini(struct outbox *o)
 
 	while ((i = take(o)))
 		free(i);
+	o->closes = 0;
 }
 
 void outbox_put(struct outbox *o, struct conn *c, const struct msg *m)

@@ -23,6 +23,7 @@ struct outbox {
 };
 
 void outbox_init(struct outbox *o);
+/* It is empty then, and may be used again. */
 void outbox_fini(struct outbox *o);
 /* Append; sent by outbox_fill. A failure (-ENOMEM, -ENOBUFS) ends the
  * connection. */

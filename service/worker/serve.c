@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "net/loop.h"
@@ -394,12 +395,11 @@ struct serve {
 
 static void stop(struct serve *s, const char *why)
 {
-	pthread_mutex_lock(&s->lock);
+	LOCK_SCOPE(&s->lock);
 	s->stopping = true;
 	if (why)
 		err_set(&s->err, -EPROTO, "%s", why);
 	pthread_cond_signal(&s->over);
-	pthread_mutex_unlock(&s->lock);
 }
 
 /* --- jobs ----------------------------------------------------------------- */
@@ -624,7 +624,6 @@ static void dispatcher_ended(struct conn *c, int why)
 	s->conn = NULL;
 	s->welcome = s->greeted = s->leaving = false;
 	outbox_fini(&s->out);
-	outbox_init(&s->out);
 	redial_later(&s->redial);
 }
 
@@ -773,10 +772,7 @@ int serve_new(const struct serve_config *c, struct serve **ret, struct err *err)
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->c = *c;
-	s->redial = (struct redial){ .tick = c->tick,
-				     .least_ns = LEAST_PAUSE_NS,
-				     .most_ns = MOST_PAUSE_NS };
-	redial_reset(&s->redial);
+	redial_init(&s->redial, c->tick, LEAST_PAUSE_NS, MOST_PAUSE_NS);
 	s->drain_until = TICK_NEVER;
 	seal_nonce(random);
 	memcpy(&s->id, random, sizeof(s->id));

@@ -173,14 +173,13 @@ int task_new(const struct task_config *c, struct task **ret)
 
 void task_stop(struct task *t)
 {
-	pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
 	t->stopping = true;
 	t->n_acked = t->n_made = 0;
 	consumers_reset(&t->consumers);
 	if (t->pipeline)
 		pipeline_interrupt(t->pipeline);
 	pthread_cond_signal(&t->work);
-	pthread_mutex_unlock(&t->lock);
 }
 
 bool task_is_over(struct task *t)
@@ -290,23 +289,21 @@ uint32_t task_wants(struct task *t, uint64_t *ret_epoch)
 {
 	uint32_t n = 0;
 
-	pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
 	if (t->begun && t->opened && !t->stopping && !t->over && !t->none &&
 	    !t->n_asked && t->c.mode != SPLIT_OFF && n_ahead(t) < t->windows)
 		n = (uint32_t)((t->windows - n_ahead(t) + t->c.per_split - 1) /
 			       t->c.per_split);
 	t->n_asked += n;
 	*ret_epoch = t->epoch;
-	pthread_mutex_unlock(&t->lock);
 	return n;
 }
 
 void task_forget(struct task *t)
 {
-	pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
 	t->told = false;
 	t->n_asked = 0;
-	pthread_mutex_unlock(&t->lock);
 }
 
 /* Under the lock. The last split of an epoch may have fewer batches. */
@@ -325,23 +322,21 @@ int task_split(struct task *t, uint64_t epoch, uint32_t split)
 {
 	int r = 0;
 
-	pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
 	if (t->begun && t->epoch == epoch && !t->stopping) {
 		if (split < t->splits.n)
 			give(t, split);
 		else
 			r = -EPROTO;
 	}
-	pthread_mutex_unlock(&t->lock);
 	return r;
 }
 
 void task_none(struct task *t, uint64_t epoch)
 {
-	pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
 	if (t->begun && t->epoch == epoch)
 		t->none = true;
-	pthread_mutex_unlock(&t->lock);
 }
 
 /* --- batches -------------------------------------------------------------- */
@@ -363,12 +358,11 @@ const struct task_batch *task_batch(struct task *t, uint32_t i, uint64_t number)
 	const struct task_batch *b = NULL;
 	uint64_t at;
 
-	pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
 	at = number * t->consumers.n + i;
 	if (at >= t->n_acked && at < t->n_made &&
 	    consumers_may(&t->consumers, number))
 		b = &t->batch[at % t->windows];
-	pthread_mutex_unlock(&t->lock);
 	return b;
 }
 
@@ -376,12 +370,11 @@ int task_ack(struct task *t, uint32_t i, uint64_t number)
 {
 	int r;
 
-	pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
 	r = consumers_ack(&t->consumers, i, number, t->n_made);
 	while (r == 0 && t->n_acked < consumers_acked(&t->consumers))
 		pipeline_release(t->pipeline,
 				 &t->batch[t->n_acked++ % t->windows].d);
-	pthread_mutex_unlock(&t->lock);
 	return r;
 }
 
@@ -450,28 +443,25 @@ uint64_t task_cost(struct task *t)
 {
 	uint64_t cost = 0;
 
-	pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
 	if (t->n_made && t->n_parallel)
 		cost = t->spent_ns / t->n_made / t->n_parallel;
-	pthread_mutex_unlock(&t->lock);
 	return cost;
 }
 
 void task_tell_again(struct task *t)
 {
-	pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
 	t->told = false;
-	pthread_mutex_unlock(&t->lock);
 }
 
 char *task_failure(struct task *t)
 {
 	char *text = NULL;
 
-	pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
 	if (t->failed && !t->told)
 		text = strdup(t->err.text);
 	t->told = t->told || text;
-	pthread_mutex_unlock(&t->lock);
 	return text;
 }

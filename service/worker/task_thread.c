@@ -61,7 +61,7 @@ static bool take_split(struct task *t, struct range *ret)
 {
 	bool taken;
 
-	pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
 	taken = is_current(t) && t->added < t->n_given;
 	if (taken) {
 		uint32_t split = t->split[t->added++];
@@ -69,7 +69,6 @@ static bool take_split(struct task *t, struct range *ret)
 		*ret = (struct range){ splits_first(&t->splits, split),
 				       splits_samples(&t->splits, split) };
 	}
-	pthread_mutex_unlock(&t->lock);
 	return taken;
 }
 
@@ -169,7 +168,7 @@ static bool wait_for_work(struct task *t)
 	uint64_t since = tick_now(t->c.tick);
 	bool more, waited = false;
 
-	pthread_mutex_lock(&t->lock);
+	LOCK_SCOPE(&t->lock);
 	while (!has_work(t)) {
 		pthread_cond_wait(&t->work, &t->lock);
 		waited = true;
@@ -177,7 +176,6 @@ static bool wait_for_work(struct task *t)
 	if (waited && is_current(t))
 		t->starved_ns += tick_now(t->c.tick) - since;
 	more = !t->stopping;
-	pthread_mutex_unlock(&t->lock);
 	return more;
 }
 

@@ -10,7 +10,6 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "sched/live/group.h"
 #include "sched/live/held.h"
 #include "sched/live/live.h"
 #include "sched/live/state.h"

@@ -12,7 +12,6 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "fs/measure/fit.h"
-#include "fs/measure/predict.h"
 
 /* What would be measured of a device with this profile. */
 static struct points measured(const struct storage_profile *profile)
