@@ -107,56 +107,55 @@ static int shipped_find(const char *name, char **ret, struct err *err)
 /* arbitrary: folders to merge, or keys to override */
 enum { MOST_ARGS = 1000 };
 
-#define AT(member) offsetof(struct run_options, member)
+#define OPTION(member, type) CONF_KEY(member, type, struct run_options)
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct run_options, common),
-	{ "output", CONF_STRING, AT(output), .short_opt = 'o', .arg = "DIR",
+	{ OPTION(output, CONF_STRING), .short_opt = 'o', .arg = "DIR",
 	  .help = "result folder (default results/NAME)" },
-	{ "fresh", CONF_BOOL, AT(fresh),
+	{ OPTION(fresh, CONF_BOOL),
 	  .help = "run all cells, even those with a record" },
-	{ "again", CONF_BOOL, AT(again),
+	{ OPTION(again, CONF_BOOL),
 	  .help = "also run the cells that other load disturbed" },
-	{ "jobs", CONF_UINT, AT(jobs), .short_opt = 'j', .arg = "N", .min = 1,
+	{ OPTION(jobs, CONF_UINT), .short_opt = 'j', .arg = "N", .min = 1,
 	  .max = RUN_MAX_JOBS,
 	  .help = "number of concurrent cells; the workload needs "
 		  "'independent: true' (1)" },
-	{ "shard", CONF_STRING, AT(shard_text), .arg = "I/N",
+	{ "shard", CONF_STRING, offsetof(struct run_options, shard_text),
+	  .arg = "I/N",
 	  .help = "run part I of N of the cells; 'merge' joins the parts" },
-	{ "slurm", CONF_UINT, AT(slurm), .arg = "N", .max = 100000,
+	{ OPTION(slurm, CONF_UINT), .arg = "N", .max = 100000,
 	  .help = "submit to Slurm: an array of N shards, and a job that "
 		  "merges them" },
-	{ "slurm_options", CONF_STRING, AT(slurm_options), .arg = "'WORDS'",
+	{ OPTION(slurm_options, CONF_STRING), .arg = "'WORDS'",
 	  .help = "options of sbatch for --slurm, separated by spaces" },
-	{ "dry_run", CONF_BOOL, AT(dry_run), .short_opt = 'n',
+	{ OPTION(dry_run, CONF_BOOL), .short_opt = 'n',
 	  .help = "print the commands of all cells, and exit" },
-	{ "repetitions", CONF_UINT, AT(repetitions), .short_opt = 'r',
-	  .arg = "N", .max = 1000,
+	{ OPTION(repetitions, CONF_UINT), .short_opt = 'r', .arg = "N",
+	  .max = 1000, .help = "override the workload; 0: keep its value" },
+	{ OPTION(time_scale, CONF_DOUBLE), .arg = "X", .max = 1000,
 	  .help = "override the workload; 0: keep its value" },
-	{ "time_scale", CONF_DOUBLE, AT(time_scale), .arg = "X", .max = 1000,
-	  .help = "override the workload; 0: keep its value" },
-	{ "network", CONF_STRING, AT(network),
-	  .arg = "auto|namespaces|loopback",
+	{ OPTION(network, CONF_STRING), .arg = "auto|namespaces|loopback",
 	  .help = "network between the nodes of a job with 'fs.peers: auto' "
 		  "(default auto: namespaces where permitted, else loopback "
 		  "addresses)" },
-	{ "no_mount", CONF_BOOL, AT(no_mount),
+	{ OPTION(no_mount, CONF_BOOL),
 	  .help = "run on the plain folders, without gpemu-fs" },
-	{ "data_dir", CONF_STRING, AT(data_dir), .arg = "DIR",
+	{ OPTION(data_dir, CONF_STRING), .arg = "DIR",
 	  .help = "folder for generated datasets (default "
 		  "$XDG_CACHE_HOME/gpemu, else ~/.cache/gpemu)" },
-	{ "bin_dir", CONF_STRING, AT(bin_dir), .arg = "DIR",
+	{ OPTION(bin_dir, CONF_STRING), .arg = "DIR",
 	  .help = "folder of the other programs (default $GPEMU_BIN, else that "
 		  "of gpemu-run)" },
-	{ "epochs", CONF_BOOL, AT(epochs),
+	{ OPTION(epochs, CONF_BOOL),
 	  .help = "export: a line for each epoch instead of each metric" },
-	{ "metric", CONF_STRING, AT(metric), .arg = "NAME",
+	{ OPTION(metric, CONF_STRING), .arg = "NAME",
 	  .help = "compare: only this metric" },
-	{ "find_max_gpus", CONF_BOOL, AT(find_max_gpus),
+	{ OPTION(find_max_gpus, CONF_BOOL),
 	  .help = "at each point, find the largest number of GPUs that the "
 		  "storage keeps at the utilisation of --au" },
-	{ "au", CONF_DOUBLE, AT(au), .arg = "SHARE", .min = 0, .max = 1,
+	{ OPTION(au, CONF_DOUBLE), .arg = "SHARE", .min = 0, .max = 1,
 	  .help = "--find-max-gpus: minimum accelerator utilisation (0.9)" },
-	{ "progress", CONF_STRING, AT(progress), .arg = "auto|on|off",
+	{ OPTION(progress, CONF_STRING), .arg = "auto|on|off",
 	  .help = "progress bar on stderr; off: one line per cell" },
 	{ 0 },
 };

@@ -29,13 +29,11 @@ static const struct conf_field stage_fields[] = {
 };
 
 static const struct conf_field turn_fields[] = {
-	{ "fd", CONF_UINT, offsetof(struct turns, fd), .max = 1 << 20 },
-	{ "index", CONF_UINT, offsetof(struct turns, index),
-	  .max = MEMBERS_MAX - 1 },
-	{ "members", CONF_UINT, offsetof(struct turns, members), .min = 1,
+	{ CONF_KEY(fd, CONF_UINT, struct turns), .max = 1 << 20 },
+	{ CONF_KEY(index, CONF_UINT, struct turns), .max = MEMBERS_MAX - 1 },
+	{ CONF_KEY(members, CONF_UINT, struct turns), .min = 1,
 	  .max = MEMBERS_MAX },
-	{ "offset", CONF_UINT, offsetof(struct turns, offset),
-	  .max = TURNS - 1 },
+	{ CONF_KEY(offset, CONF_UINT, struct turns), .max = TURNS - 1 },
 	{ 0 },
 };
 

@@ -44,7 +44,7 @@ static const struct conf_field import_fields[] = {
 	FILE_OPTION("coverage", coverage,
 		    "gpu,model,last_measured_batch_compute: larger batches are "
 		    "omitted"),
-	{ "gpu", CONF_STRING, offsetof(struct options, gpu), .arg = "NAME",
+	{ CONF_KEY(gpu, CONF_STRING, struct options), .arg = "NAME",
 	  .help = "name of the GPU in the coverage table (default: the name of "
 		  "the CSV file)" },
 	FILE_OPTION("model_transfer", model_transfer,

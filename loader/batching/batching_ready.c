@@ -44,8 +44,7 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "bound", CONF_UINT, offsetof(struct options, bound), .max = 4096,
-	  .arg = "N",
+	{ CONF_KEY(bound, CONF_UINT, struct options), .max = 4096, .arg = "N",
 	  .help = "batches after its own in which a sample may be" },
 	{ 0 },
 };

@@ -84,8 +84,8 @@ static int check_advice(const void *object, struct err *err)
 }
 
 static const struct conf_field fields[] = {
-	{ "advice", CONF_STRING, offsetof(struct options, advice),
-	  .check = check_advice, .arg = "normal|sequential|random|willneed",
+	{ CONF_KEY(advice, CONF_STRING, struct options), .check = check_advice,
+	  .arg = "normal|sequential|random|willneed",
 	  .help = "madvise(2) of each mapping: the kernel's read-ahead" },
 	{ 0 },
 };

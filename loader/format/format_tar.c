@@ -434,7 +434,7 @@ static int check_payload(const void *object, struct err *err)
 }
 
 static const struct conf_field fields[] = {
-	{ "payload", CONF_STRING, offsetof(struct options, payload),
+	{ CONF_KEY(payload, CONF_STRING, struct options),
 	  .check = check_payload, .arg = "EXT,...",
 	  .help = "extensions of the data: the first that a sample has is "
 		  "read" },

@@ -30,9 +30,8 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "crop", CONF_DOUBLE, offsetof(struct options, crop), .min = 0.001,
-	  .max = 1, .arg = "0..1",
-	  .help = "smallest share of the image area in a crop" },
+	{ CONF_KEY(crop, CONF_DOUBLE, struct options), .min = 0.001, .max = 1,
+	  .arg = "0..1", .help = "smallest share of the image area in a crop" },
 	{ 0 },
 };
 

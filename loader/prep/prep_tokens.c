@@ -21,11 +21,10 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "sequence_length", CONF_UINT,
-	  offsetof(struct options, sequence_length), .min = 1, .max = 1 << 24,
-	  .arg = "N", .help = "inputs of a sample" },
-	{ "token_bytes", CONF_UINT, offsetof(struct options, token_bytes),
-	  .min = 0, .max = 8, .arg = "0|1|2|4|8",
+	{ CONF_KEY(sequence_length, CONF_UINT, struct options), .min = 1,
+	  .max = 1 << 24, .arg = "N", .help = "inputs of a sample" },
+	{ CONF_KEY(token_bytes, CONF_UINT, struct options), .min = 0, .max = 8,
+	  .arg = "0|1|2|4|8",
 	  .help = "bytes of a token in the file; 0: as --format tokens has "
 		  "it, or 2" },
 	{ 0 },

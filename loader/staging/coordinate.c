@@ -10,11 +10,10 @@
 #include "common/util.h"
 
 static const struct conf_field fields[] = {
-	{ "jobs", CONF_UINT, offsetof(struct coordinate, jobs), .min = 1,
+	{ CONF_KEY(jobs, CONF_UINT, struct coordinate), .min = 1,
 	  .max = PLAN_MEMBERS, .arg = "N", .help = "jobs that take part" },
-	{ "size", CONF_SIZE, offsetof(struct coordinate, size),
-	  .max = 1099511627776., .arg = "SIZE",
-	  .help = "memory for the batches that they share" },
+	{ CONF_KEY(size, CONF_SIZE, struct coordinate), .max = 1099511627776.,
+	  .arg = "SIZE", .help = "memory for the batches that they share" },
 	{ "wait", CONF_DURATION, offsetof(struct coordinate, wait_ns),
 	  .max = 86400e9, .arg = "TIME",
 	  .help = "wall time for all of them to start; 0s: no limit" },
