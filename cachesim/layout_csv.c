@@ -461,9 +461,7 @@ const struct layout_ops layout_csv = {
 	.plugin = { .name = "csv",
 		    .summary = "lines of columns: time,id,size, or as the "
 			       "options say",
-		    .options = layout_csv_fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(layout_csv_fields, defaults) },
 	.named = is_csv,
 	.read = layout_csv_read,
 };

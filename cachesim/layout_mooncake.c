@@ -124,9 +124,7 @@ const struct layout_ops layout_mooncake = {
 	.plugin = { .name = "mooncake",
 		    .summary = "prompts of an inference service, as blocks "
 			       "of its KV cache",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.looks = looks,
 	.read = read_all,
 };

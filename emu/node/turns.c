@@ -60,9 +60,7 @@ int turns_parse_stages(const char *text, struct turns_stages *ret,
 {
 	static const struct turns_stages none;
 	static const struct plugin p = { .name = "stages",
-					 .options = stage_fields,
-					 .defaults = &none,
-					 .options_size = sizeof(none) };
+					 PLUGIN_OPTIONS(stage_fields, none) };
 
 	return parse(text, &p, ret, err);
 }
@@ -71,9 +69,7 @@ int turns_parse(const char *text, struct turns *ret, struct err *err)
 {
 	static const struct turns none;
 	static const struct plugin p = { .name = "turns",
-					 .options = turn_fields,
-					 .defaults = &none,
-					 .options_size = sizeof(none) };
+					 PLUGIN_OPTIONS(turn_fields, none) };
 	int r = parse(text, &p, ret, err);
 
 	if (r < 0)

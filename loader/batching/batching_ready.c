@@ -201,9 +201,7 @@ const struct batching_ops batching_ready = {
 		    .summary = "samples make batches as they become ready, as "
 			       "in MinatoLoader",
 		    .state_size = sizeof(struct ready),
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.any_order = true,
 	.init = init,
 	.fini = fini,

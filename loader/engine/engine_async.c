@@ -424,9 +424,7 @@ const struct engine_ops engine_async = {
 		    .summary = "io_uring: many files in flight, delivered "
 			       "as they complete",
 		    .state_size = sizeof(struct async),
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.can_direct = true,
 	.init = init,
 	.fini = fini,

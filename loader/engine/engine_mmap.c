@@ -375,9 +375,7 @@ const struct engine_ops engine_mmap = {
 		    .summary = "memory maps, a worker owns a batch; a "
 			       "truncated file is a failed sample",
 		    .state_size = sizeof(struct map),
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.whole_batches = true,
 	.init = init,
 	.fini = fini,

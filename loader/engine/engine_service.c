@@ -350,9 +350,7 @@ const struct engine_ops engine_service = {
 	.plugin = { .name = "service",
 		    .summary = "batches that the workers of gpemu-prepd "
 			       "prepare (--dispatcher)",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.any_order = true,
 	.remote = &remote,
 };

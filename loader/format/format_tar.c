@@ -715,9 +715,7 @@ const struct format_ops format_tar = {
 	.plugin = { .name = "tar",
 		    .summary = "WebDataset shards: members of one key are a "
 			       "sample, .cls is its label",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.named = named,
 	.looks = looks,
 	.scan = scan,

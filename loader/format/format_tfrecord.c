@@ -258,9 +258,7 @@ const struct format_ops format_tfrecord = {
 	.plugin = { .name = "tfrecord",
 		    .summary = "TFRecord files: a record is a sample, or the "
 			       "image of its Example",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.named = named,
 	.looks = looks,
 	.scan = scan,

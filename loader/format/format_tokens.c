@@ -354,9 +354,7 @@ const struct format_ops format_tokens = {
 	.plugin = { .name = "tokens",
 		    .summary = "token ids of language models (.bin of nanoGPT, "
 			       "llm.c and Megatron): a window is a sample",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.named = named,
 	.explicit = true, /* many files are called .bin */
 	.beside = beside,

@@ -69,9 +69,7 @@ const struct order_ops order_group = {
 	.plugin = { .name = "group",
 		    .summary = "groups shuffled, then samples within a window "
 			       "of groups",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.by_group = true,
 	.fill = fill,
 };

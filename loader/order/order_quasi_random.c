@@ -115,8 +115,6 @@ const struct order_ops order_quasi_random = {
 	.plugin = { .name = "quasi_random",
 		    .summary = "FFCV: random samples from a buffer of random "
 			       "pages",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.fill = fill,
 };

@@ -141,9 +141,7 @@ const struct order_ops order_webdataset = {
 	.plugin = { .name = "webdataset",
 		    .summary = "WebDataset: shuffled shards, each read from "
 			       "start to end",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.by_group = true,
 	.fill = fill,
 };

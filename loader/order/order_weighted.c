@@ -170,9 +170,7 @@ const struct order_ops order_weighted = {
 	.plugin = { .name = "weighted",
 		    .summary = "draws with replacement, by the weights of "
 			       "labels or samples",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.repeats = true,
 	.file_of = file_of,
 	.weigh = weigh,

@@ -262,9 +262,7 @@ const struct prep_ops prep_decode = {
 			    "JPEG or PNG to a random crop, resized, mirrored, "
 			    "normalised",
 		    .state_size = sizeof(struct decode),
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.init = decode_init,
 	.fini = decode_fini,
 	.sample_bytes = decode_sample_bytes,

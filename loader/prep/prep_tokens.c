@@ -141,9 +141,7 @@ const struct prep_ops prep_tokens = {
 		    .summary = "inputs and labels of a language model in "
 			       "int64, from a window of token ids",
 		    .state_size = sizeof(struct tokens),
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.init = init,
 	.sample_bytes = sample_bytes,
 	.int64_rows = 2,

@@ -30,9 +30,7 @@ int coordinate_parse(const char *text, struct coordinate *ret, struct err *err)
 	size_t n = strcspn(text, ":");
 	/* the name is the user's, the options are read like a plug-in's */
 	struct plugin plugin = { .name = ret->name,
-				 .options = fields,
-				 .defaults = &defaults,
-				 .options_size = sizeof(defaults) };
+				 PLUGIN_OPTIONS(fields, defaults) };
 	const struct plugin *const table[] = { &plugin, NULL };
 	struct plugin_choice c;
 	_cleanup_free_ char *name = strndup(text, n);

@@ -33,9 +33,7 @@ static void deal(const struct shard *s, const struct workload *w, size_t rep,
 	struct rng rng = rng_stream(w->seed, "shard", rep);
 	size_t first = rep * w->n_points;
 
-	for (size_t i = 0; i < w->n_points; i++)
-		order[i] = (uint32_t)i;
-	rng_shuffle_u32(&rng, order, w->n_points);
+	rng_permutation_u32(&rng, order, w->n_points);
 	for (size_t i = 0; i < w->n_points; i++)
 		ret[first + order[i]] = !s->n || (first + i) % s->n == s->index;
 }
