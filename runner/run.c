@@ -28,14 +28,15 @@
 #include "common/word.h"
 #include "emu/profile/profile.h"
 #include "runner/dlio/dlio.h"
+#include "runner/cell/run_cell.h"
 #include "runner/page/run_page.h"
 #include "runner/result/run_compare.h"
 #include "runner/result/run_export.h"
+#include "runner/result/run_study.h"
 #include "runner/run_check.h"
 #include "runner/run_experiment.h"
 #include "runner/run_find.h"
 #include "runner/run_loop.h"
-#include "runner/run_merge.h"
 #include "runner/run_slurm.h"
 #include "runner/run_suite.h"
 
@@ -206,12 +207,13 @@ static const struct cli_program program = {
 };
 
 /* gpemu-run compare A B: no workload is needed, no program runs. */
-static int compare(const struct run_options *o, char **args)
+static int compare(struct run_options *o, char **args, struct stop *ret_stop)
 {
 	json_auto_t *j = NULL;
 	struct err err = { 0 };
 	int code;
 
+	(void)ret_stop;
 	if (!args[1] || !args[2] || args[3]) {
 		log_error("compare takes two result folders");
 		return EXIT_STATUS_USAGE;
@@ -235,9 +237,155 @@ static int status_of(bool failed, const json_t *summary)
 						   : EXIT_STATUS_DONE;
 }
 
+/* --- merge ------------------------------------------------------------ */
+
+/* arbitrary: enough to see which part is missing */
+enum { MISSING_SHOWN = 8 };
+
+struct merge {
+	struct study *studies;
+	size_t n;
+	struct runner *to; /* of the first study, with the folder to fill */
+	size_t n_missing, n_failed;
+};
+
+/* Of the first folder where the cell has run well, else of the first where it
+ * has failed; NULL: it has not run. */
+static json_t *find_record(const struct merge *m, const struct cell *cell,
+			   bool *ret_ok)
+{
+	json_t *record = NULL;
+
+	*ret_ok = false;
+	for (size_t i = 0; !record && i < m->n; i++)
+		record = cell_record(&m->studies[i].r, cell);
+	*ret_ok = record != NULL;
+	for (size_t i = 0; !record && i < m->n; i++)
+		record = cell_any_record(&m->studies[i].r, cell);
+	return record;
+}
+
+static void say_missing(const struct merge *m, const struct cell *cell)
+{
+	char label[90];
+
+	workload_label(m->to->w, cell->point, label, sizeof(label));
+	if (m->n_missing <= MISSING_SHOWN)
+		log_error("no folder has a record of %s, repetition %zu", label,
+			  cell->repetition + 1);
+}
+
+static int merge_cell(struct merge *m, size_t index, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	json_auto_t *record = NULL;
+	_cleanup_(cell_free) struct cell cell = { 0 };
+	bool ok;
+	int code = workload_cell(m->to->w, index, m->to->mounted, &cell);
+
+	if (code < 0)
+		return code;
+	path = runner_path(m->to, "records", cell.id, "json");
+	record = find_record(m, &cell, &ok);
+	m->n_missing += !record;
+	m->n_failed += record && !ok;
+	if (!record)
+		say_missing(m, &cell);
+	else
+		code = path ? json_replace(record, path, err) : -ENOMEM;
+	return code;
+}
+
+static int merge_cells(struct merge *m, struct err *err)
+{
+	size_t n = workload_n_cells(m->to->w);
+	int code = study_write(m->to, err);
+
+	for (size_t i = 0; code == 0 && i < n; i++)
+		code = merge_cell(m, i, err);
+	if (m->n_missing)
+		log_error("%zu of %zu cells have no record: run their shards "
+			  "again, which resumes them",
+			  m->n_missing, n);
+	if (m->n_failed)
+		log_error("%zu of %zu cells failed; logs are in the folders "
+			  "that were merged",
+			  m->n_failed, n);
+	return code;
+}
+
+static int open_studies(struct merge *m, char *const *folders, struct err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0; code == 0 && i < m->n; i++) {
+		code = study_open(&m->studies[i], folders[i], err);
+		if (code == 0 && i > 0)
+			code = study_same(&m->studies[0], &m->studies[i], err);
+	}
+	return code;
+}
+
+/* Fill the folder of `to`, and report it. */
+static int merge_to(struct merge *m, const struct run_options *o,
+		    bool *ret_failed, json_t **ret_summary, struct err *err)
+{
+	int code = stop_init(&m->to->stop, err);
+
+	if (code == 0)
+		code = runner_open(m->to, err);
+	if (code == 0)
+		code = merge_cells(m, err);
+	if (code == 0)
+		code = experiment_report(m->to, o->quiet, ret_failed,
+					 ret_summary, err);
+	*ret_failed = *ret_failed || m->n_missing || m->n_failed;
+	return code;
+}
+
+/*
+ * Copy the records of the result folders `folders`, ended by NULL, to
+ * o->output, which may be one of them, and report. -EINVAL: they are of
+ * different workloads, versions or inputs. *ret_failed: a cell or a check
+ * failed, or a cell has no record, which the log says. *ret_summary as of
+ * experiment_report().
+ */
+static int merge_folders(char *const *folders, const struct run_options *o,
+			 bool *ret_failed, json_t **ret_summary,
+			 struct stop *ret_stop, struct err *err)
+{
+	struct merge m = { 0 };
+	struct runner to;
+	int code;
+
+	while (folders[m.n])
+		m.n++;
+	m.studies = calloc(m.n + 1, sizeof(*m.studies));
+	if (!m.studies)
+		return -ENOMEM;
+	for (size_t i = 0; i < m.n; i++)
+		m.studies[i].r =
+			(struct runner){ .lock_fd = -1, .stop.fd = -1 };
+	code = open_studies(&m, folders, err);
+	to = (struct runner){ .w = &m.studies[0].w,
+			      .mounted = m.studies[0].r.mounted,
+			      .out = strdup(o->output),
+			      .lock_fd = -1,
+			      .stop.fd = -1 };
+	m.to = &to;
+	if (code == 0)
+		code = to.out ? merge_to(&m, o, ret_failed, ret_summary, err)
+			      : -ENOMEM;
+	*ret_stop = to.stop;
+	runner_fini(&to);
+	for (size_t i = 0; i < m.n; i++)
+		study_close(&m.studies[i]);
+	free(m.studies);
+	return code;
+}
+
 /* gpemu-run merge FOLDER... -o DIR: no workload is needed, no program runs. */
-static int merge(const struct run_options *o, char **args,
-		 struct stop *ret_stop)
+static int merge(struct run_options *o, char **args, struct stop *ret_stop)
 {
 	json_auto_t *summary = NULL;
 	struct err err = { 0 };
@@ -274,11 +422,12 @@ static int export_to(const char *folder, const struct run_options *o,
 }
 
 /* gpemu-run export FOLDER [-o FILE] */
-static int export(const struct run_options *o, char **args)
+static int export(struct run_options *o, char **args, struct stop *ret_stop)
 {
 	struct err err = { 0 };
 	int code;
 
+	(void)ret_stop;
 	if (!args[1] || args[2]) {
 		log_error("export takes one result folder");
 		return EXIT_STATUS_USAGE;
@@ -310,7 +459,7 @@ static int import_to(const char *path, const struct run_options *o,
 }
 
 /* gpemu-run import FILE.yaml [-o FILE] */
-static int import(const struct run_options *o, char **args)
+static int import(struct run_options *o, char **args, struct stop *ret_stop)
 {
 	_cleanup_free_ char *bytes = NULL;
 	struct dlio d = { 0 };
@@ -318,6 +467,7 @@ static int import(const struct run_options *o, char **args)
 	size_t n;
 	int code;
 
+	(void)ret_stop;
 	if (!args[1] || args[2]) {
 		log_error("import takes one workload of DLIO");
 		return EXIT_STATUS_USAGE;
@@ -443,7 +593,17 @@ static int find_and_run(struct run_options *o, char **args,
 	return r < 0 ? cli_fail(r, &err) : run_file(o, path, check, ret_stop);
 }
 
-/* Options of other commands than `command`, the first word. */
+/* The first word; each has `args` from that word on, ended by NULL, and returns
+ * the exit status. *ret_stop: the signal that stopped it. */
+static const struct command {
+	const char *name;
+	int (*run)(struct run_options *o, char **args, struct stop *ret_stop);
+} commands[] = {
+	{ "compare", compare }, { "merge", merge },   { "export", export },
+	{ "import", import },	{ "", find_and_run },
+};
+
+/* Options that one command alone has. */
 static int check_command(const struct run_options *o, const char *command,
 			 struct err *err)
 {
@@ -456,45 +616,42 @@ static int check_command(const struct run_options *o, const char *command,
 	return 0;
 }
 
-/* The options that are texts; returns the exit status. */
-static int read_options(struct run_options *o, const char *command)
+/* The options that are texts. */
+static int read_options(struct run_options *o, struct err *err)
 {
-	struct err err = { 0 };
+	int code = 0;
 
-	check_command(o, command, &err);
-	if (!err.text[0] && o->progress &&
-	    progress_parse(o->progress, &o->progress_mode, &err) < 0)
-		err_prefix(&err, "--progress");
-	else if (!err.text[0] && o->shard_text &&
-		 shard_parse(o->shard_text, &o->shard, &err) < 0)
-		err_prefix(&err, "--shard");
-	if (!err.text[0])
-		return EXIT_STATUS_DONE;
-	log_error("%s", err.text);
-	return EXIT_STATUS_USAGE;
+	if (o->progress) {
+		code = progress_parse(o->progress, &o->progress_mode, err);
+		if (code < 0)
+			err_prefix(err, "--progress");
+	}
+	if (code == 0 && o->shard_text) {
+		code = shard_parse(o->shard_text, &o->shard, err);
+		if (code < 0)
+			err_prefix(err, "--shard");
+	}
+	return code;
 }
 
 int main(int argc, char **argv)
 {
 	struct run_options o = { .au = .9, .jobs = 1 };
+	const struct command *command = commands;
 	struct stop stop = { .fd = -1 };
 	char *args[MOST_ARGS + 1] = { 0 };
-	int status;
+	struct err err = { 0 };
+	int status = EXIT_STATUS_USAGE;
 
 	cli_parse(&program, argc, argv, &o, args);
 	o.quiet = o.common.json && !strcmp(o.common.json, "-");
 	launcher_forget();
-	status = read_options(&o, args[0]);
-	if (status == EXIT_STATUS_DONE && !strcmp(args[0], "compare"))
-		status = compare(&o, args);
-	else if (status == EXIT_STATUS_DONE && !strcmp(args[0], "merge"))
-		status = merge(&o, args, &stop);
-	else if (status == EXIT_STATUS_DONE && !strcmp(args[0], "export"))
-		status = export(&o, args);
-	else if (status == EXIT_STATUS_DONE && !strcmp(args[0], "import"))
-		status = import(&o, args);
-	else if (status == EXIT_STATUS_DONE)
-		status = find_and_run(&o, args, &stop);
+	while (*command->name && strcmp(args[0], command->name))
+		command++;
+	if (check_command(&o, args[0], &err) < 0 || read_options(&o, &err) < 0)
+		log_error("%s", err.text);
+	else
+		status = command->run(&o, args, &stop);
 	conf_free(fields, &o);
 	stop_raise(&stop);
 	return status;
