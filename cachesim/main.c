@@ -271,10 +271,9 @@ static int write_record(const struct options *o, const struct sim_run *run,
 	json_object_set_new(j, "gpemu",
 			    json_pack("{s:s,s:s}", "version", GPEMU_RELEASE,
 				      "git", GPEMU_VERSION));
-	json_object_set_new(j, "kind", json_string("SIMULATED"));
+	json_add_text(j, "kind", "SIMULATED");
 	json_object_set_new(j, "config", conf_json(fields, o));
-	json_object_set_new(j, "seed",
-			    json_integer((json_int_t)o->common.seed));
+	json_add_integer(j, "seed", o->common.seed);
 	return json_write(j, o->common.json, err);
 }
 

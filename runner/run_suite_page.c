@@ -144,9 +144,7 @@ static void add_doubts(json_t *row, const json_t *published)
 			 json_get_text(p, "name"));
 		if (strlen(check) > strlen(tail) &&
 		    !strcmp(check + strlen(check) - strlen(tail), tail))
-			json_object_set_new(
-				row, "doubt",
-				json_string(json_get_text(p, "doubt")));
+			json_add_text(row, "doubt", json_get_text(p, "doubt"));
 	}
 }
 

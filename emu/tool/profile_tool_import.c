@@ -33,27 +33,27 @@ struct options {
 	double tolerance_pct;
 };
 
-#define FILE_OPTION(key, member, text) \
-	PROFILE_TOOL_FILE(key, struct options, member, text)
-
 static const struct conf_field import_fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
 	PROFILE_TOOL_FORMAT(struct options),
-	FILE_OPTION("head", head,
-		    "profile that provides everything except the models"),
-	FILE_OPTION("coverage", coverage,
-		    "gpu,model,last_measured_batch_compute: larger batches are "
-		    "omitted"),
+	PROFILE_TOOL_FILE(head, struct options,
+			  "profile that provides everything except the models"),
+	PROFILE_TOOL_FILE(
+		coverage, struct options,
+		"gpu,model,last_measured_batch_compute: larger batches are "
+		"omitted"),
 	{ CONF_KEY(gpu, CONF_STRING, struct options), .arg = "NAME",
 	  .help = "name of the GPU in the coverage table (default: the name of "
 		  "the CSV file)" },
-	FILE_OPTION("model_transfer", model_transfer,
-		    "model,model_transfer_s (default: the parameters in fp32 "
-		    "over the link)"),
-	FILE_OPTION("facts", facts,
-		    "model,parameters (default: what the table has)"),
+	PROFILE_TOOL_FILE(
+		model_transfer, struct options,
+		"model,model_transfer_s (default: the parameters in fp32 "
+		"over the link)"),
+	PROFILE_TOOL_FILE(facts, struct options,
+			  "model,parameters (default: what the table has)"),
 	PROFILE_TOOL_TABLE_OPTIONS(struct options),
-	FILE_OPTION("output", output, "profile to write (default: stdout)"),
+	PROFILE_TOOL_FILE(output, struct options,
+			  "profile to write (default: stdout)"),
 	{ 0 },
 };
 

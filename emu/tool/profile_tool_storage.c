@@ -36,13 +36,12 @@ struct options {
 #define OUTPUT_FIELDS                                                         \
 	{ CONF_KEY(name, CONF_STRING, struct options), .arg = "NAME",         \
 	  .help = "name of the profile (default: that of the output)" },      \
-		PROFILE_TOOL_FILE("output", struct options, output,           \
-				  "the profile"),                             \
-		PROFILE_TOOL_FILE("against", struct options, against,         \
+		PROFILE_TOOL_FILE(output, struct options, "the profile"),     \
+		PROFILE_TOOL_FILE(against, struct options,                    \
 				  "compare this profile with the device, by " \
 				  "name or file"),                            \
 		PROFILE_TOOL_FILE(                                            \
-			"state", struct options, state,                       \
+			state, struct options,                                \
 			"state file with the measured points, from "          \
 			"which a stopped run continues (default: the "        \
 			"name of the output with .state)")
