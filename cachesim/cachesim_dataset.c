@@ -93,9 +93,7 @@ static int sized_files(const struct dataset_profile *p, uint64_t n,
 
 	if (!files || !rank)
 		return -ENOMEM;
-	for (uint64_t i = 0; i < n; i++)
-		rank[i] = (uint32_t)i;
-	rng_shuffle_u32(&rng, rank, n);
+	rng_permutation_u32(&rng, rank, n);
 	for (uint64_t i = 0; i < n; i++) {
 		double q = (rank[i] + .5) / (double)n;
 		double bytes = dataset_profile_quantile(p, q);
@@ -281,8 +279,7 @@ static void fill_sequential(const struct sim_dataset *d, struct rng *rng,
 static void fill_shuffle(const struct sim_dataset *d, struct rng *rng,
 			 uint32_t *v)
 {
-	fill_sequential(d, rng, v);
-	rng_shuffle_u32(rng, v, d->n_files);
+	rng_permutation_u32(rng, v, d->n_files);
 }
 
 /* The first file whose sum is more. */

@@ -180,13 +180,10 @@ static void add_only_tier(json_t *j, const struct sim_tier *t)
 {
 	char size[UNITS_TEXT];
 
-	json_object_set_new(j, "policy", json_string(t->policy));
-	json_object_set_new(j, "size",
-			    json_string(units_exact_capacity(&t->size, size)));
-	json_object_set_new(j, "capacity_bytes",
-			    json_integer((json_int_t)t->capacity_bytes));
-	json_object_set_new(j, "metadata_bytes",
-			    json_integer((json_int_t)t->metadata_bytes));
+	json_add_text(j, "policy", t->policy);
+	json_add_text(j, "size", units_exact_capacity(&t->size, size));
+	json_add_integer(j, "capacity_bytes", t->capacity_bytes);
+	json_add_integer(j, "metadata_bytes", t->metadata_bytes);
 }
 
 static json_t *cell_json(const struct sim_run *run, const struct sim_cell *c)
@@ -204,9 +201,8 @@ static json_t *cell_json(const struct sim_run *run, const struct sim_cell *c)
 
 		json_array_append_new(epochs, counts_json(&n));
 	}
-	json_object_set_new(j, "hit_ratio", json_real(sim_hit_ratio(&sum)));
-	json_object_set_new(j, "byte_hit_ratio",
-			    json_real(sim_byte_hit_ratio(&sum)));
+	json_add_real(j, "hit_ratio", sim_hit_ratio(&sum));
+	json_add_real(j, "byte_hit_ratio", sim_byte_hit_ratio(&sum));
 	json_object_set_new(j, "tiers", tiers);
 	json_object_set_new(j, "epochs", epochs);
 	return j;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cachesim/input.h"
+#include "cachesim/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>

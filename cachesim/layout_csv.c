@@ -72,8 +72,8 @@ const struct conf_field layout_csv_fields[] = {
 	COLUMN(offset, "COLUMN",
 	       "column of the first byte of a request, in the file or "
 	       "disk that key names; objects are its blocks"),
-	{ "block", CONF_SIZE, offsetof(struct layout_csv_options, block),
-	  .min = 512, .max = 1ull << 40, .arg = "SIZE",
+	{ CONF_KEY(block, CONF_SIZE, struct layout_csv_options), .min = 512,
+	  .max = 1ull << 40, .arg = "SIZE",
 	  .help = "bytes of a block, with offset" },
 	CHOICE(unit, "s|ms|us|ns|100ns", "unit of the time"),
 	CHOICE(delimiter, "comma|space|tab|semicolon", "separates columns"),
@@ -461,9 +461,7 @@ const struct layout_ops layout_csv = {
 	.plugin = { .name = "csv",
 		    .summary = "lines of columns: time,id,size, or as the "
 			       "options say",
-		    .options = layout_csv_fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(layout_csv_fields, defaults) },
 	.named = is_csv,
 	.read = layout_csv_read,
 };

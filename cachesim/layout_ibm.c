@@ -26,8 +26,6 @@ static const struct layout_csv_options defaults = {
 const struct layout_ops layout_ibm = {
 	.plugin = { .name = "ibm",
 		    .summary = "IBM's object store: gets of objects",
-		    .options = layout_csv_fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(layout_csv_fields, defaults) },
 	.read = layout_csv_read,
 };

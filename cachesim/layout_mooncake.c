@@ -22,11 +22,10 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "token_bytes", CONF_SIZE, offsetof(struct options, token_bytes),
-	  .min = 1, .max = 1 << 30, .arg = "SIZE",
-	  .help = "keys and values of a token" },
-	{ "block", CONF_UINT, offsetof(struct options, block), .min = 1,
-	  .max = 1 << 20, .arg = "TOKENS", .help = "tokens of a hash id" },
+	{ CONF_KEY(token_bytes, CONF_SIZE, struct options), .min = 1,
+	  .max = 1 << 30, .arg = "SIZE", .help = "keys and values of a token" },
+	{ CONF_KEY(block, CONF_UINT, struct options), .min = 1, .max = 1 << 20,
+	  .arg = "TOKENS", .help = "tokens of a hash id" },
 	{ 0 },
 };
 
@@ -125,9 +124,7 @@ const struct layout_ops layout_mooncake = {
 	.plugin = { .name = "mooncake",
 		    .summary = "prompts of an inference service, as blocks "
 			       "of its KV cache",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.looks = looks,
 	.read = read_all,
 };

@@ -27,8 +27,6 @@ static const struct layout_csv_options defaults = {
 const struct layout_ops layout_msr = {
 	.plugin = { .name = "msr",
 		    .summary = "block traces of MSR Cambridge: blocks read",
-		    .options = layout_csv_fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(layout_csv_fields, defaults) },
 	.read = layout_csv_read,
 };

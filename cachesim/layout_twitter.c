@@ -25,8 +25,6 @@ static const struct layout_csv_options defaults = {
 const struct layout_ops layout_twitter = {
 	.plugin = { .name = "twitter",
 		    .summary = "Twitter's cache clusters: gets of keys",
-		    .options = layout_csv_fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(layout_csv_fields, defaults) },
 	.read = layout_csv_read,
 };

@@ -57,44 +57,42 @@ static int check_policies(const void *object, struct err *err)
 }
 
 static const struct conf_field fields[] = {
-	{ "dataset", CONF_STRING, offsetof(struct options, dataset),
-	  .arg = "NAME|FILE", .help = "epochs over a dataset profile's files" },
-	{ "files", CONF_UINT, offsetof(struct options, files), .arg = "N",
+	{ CONF_KEY(dataset, CONF_STRING, struct options), .arg = "NAME|FILE",
+	  .help = "epochs over a dataset profile's files" },
+	{ CONF_KEY(files, CONF_UINT, struct options), .arg = "N",
 	  .max = UINT32_MAX,
 	  .help = "number of files, drawn from its size distribution (default: "
 		  "0, as many as the profile has)" },
-	{ "dir", CONF_STRING, offsetof(struct options, dir), .arg = "DIR",
+	{ CONF_KEY(dir, CONF_STRING, struct options), .arg = "DIR",
 	  .help = "epochs over the files of a directory" },
-	{ "trace", CONF_STRING, offsetof(struct options, trace),
+	{ CONF_KEY(trace, CONF_STRING, struct options),
 	  .arg = "FILE[:LAYOUT][:OPTIONS]",
 	  .help = "a trace of requests, such as of gpemu-fs --trace; zstd is "
 		  "decompressed, - is standard input; --list layout prints the "
 		  "layouts, --list layout:csv the options, KEY=VALUE,..." },
-	{ "trace_format", CONF_STRING, offsetof(struct options, trace_format),
+	{ CONF_KEY(trace_format, CONF_STRING, struct options),
 	  .arg = "LAYOUT[:KEY=VALUE,...]",
 	  .help = "the layout apart from the file (default: by its first "
 		  "bytes, or by its name)" },
-	{ "order", CONF_STRING, offsetof(struct options, order), .arg = "ORDER",
+	{ CONF_KEY(order, CONF_STRING, struct options), .arg = "ORDER",
 	  .help = "sampler: shuffle (as gpemu-train; default), sequential, "
 		  "replacement" },
-	{ "importance", CONF_STRING, offsetof(struct options, importance),
-	  .arg = "FILE",
+	{ CONF_KEY(importance, CONF_STRING, struct options), .arg = "FILE",
 	  .help = "how much each file matters, one number a line, in the order "
 		  "of the files, for policies that use it; replacement draws "
 		  "in proportion to it" },
-	{ "epochs", CONF_UINT, offsetof(struct options, epochs),
-	  .short_opt = 'e', .arg = "N", .max = 1e6,
+	{ CONF_KEY(epochs, CONF_UINT, struct options), .short_opt = 'e',
+	  .arg = "N", .max = 1e6,
 	  .help = "passes over the requests (default: 0: 5, or 1 for a "
 		  "trace)" },
-	{ "warmup", CONF_UINT, offsetof(struct options, warmup), .arg = "N",
-	  .max = 1e6,
+	{ CONF_KEY(warmup, CONF_UINT, struct options), .arg = "N", .max = 1e6,
 	  .help = "exclude the first N epochs from the mean (default: 2), at "
 		  "most all but the last" },
-	{ "policies", CONF_STRING, offsetof(struct options, policies),
-	  .short_opt = 'p', .check = check_policies, .arg = "NAME,...|all",
+	{ CONF_KEY(policies, CONF_STRING, struct options), .short_opt = 'p',
+	  .check = check_policies, .arg = "NAME,...|all",
 	  .help = "cache policies (default: all)" },
-	{ "sizes", CONF_STRING, offsetof(struct options, sizes),
-	  .short_opt = 'c', .arg = "SIZE|P%,...",
+	{ CONF_KEY(sizes, CONF_STRING, struct options), .short_opt = 'c',
+	  .arg = "SIZE|P%,...",
 	  .help = "capacities, in bytes or percent of all bytes (default: "
 		  "10%,20%,35%,50%,65%,80%)" },
 	{ "tier", CONF_LIST, offsetof(struct options, tiers),
@@ -106,15 +104,15 @@ static const struct conf_field fields[] = {
 	  .check = fs_config_check_admit, .arg = "every|first",
 	  .help = "which tiers may admit a missed object: every tier, or only "
 		  "the first that does (default: every)" },
-	{ "metadata", CONF_BOOL, offsetof(struct options, metadata),
+	{ CONF_KEY(metadata, CONF_BOOL, struct options),
 	  .help = "the capacity includes the metadata of each object, as "
 		  "with gpemu-fs --cache-metadata on" },
-	{ "jobs", CONF_UINT, offsetof(struct options, jobs), .short_opt = 'j',
+	{ CONF_KEY(jobs, CONF_UINT, struct options), .short_opt = 'j',
 	  .arg = "N", .min = 1, .max = 4096,
 	  .help = "threads (default: one per processor)" },
-	{ "per_epoch", CONF_BOOL, offsetof(struct options, per_epoch),
+	{ CONF_KEY(per_epoch, CONF_BOOL, struct options),
 	  .help = "print one line per epoch instead of the mean" },
-	{ "plot", CONF_STRING, offsetof(struct options, plot),
+	{ CONF_KEY(plot, CONF_STRING, struct options),
 	  .arg = "FILE.svg|FILE.png|FILE.pdf", .cli_only = true,
 	  .help = "plot hit ratio against cache size (needs gnuplot)" },
 	CLI_COMMON_FIELDS(struct options, common),
@@ -273,10 +271,9 @@ static int write_record(const struct options *o, const struct sim_run *run,
 	json_object_set_new(j, "gpemu",
 			    json_pack("{s:s,s:s}", "version", GPEMU_RELEASE,
 				      "git", GPEMU_VERSION));
-	json_object_set_new(j, "kind", json_string("SIMULATED"));
+	json_add_text(j, "kind", "SIMULATED");
 	json_object_set_new(j, "config", conf_json(fields, o));
-	json_object_set_new(j, "seed",
-			    json_integer((json_int_t)o->common.seed));
+	json_add_integer(j, "seed", o->common.seed);
 	return json_write(j, o->common.json, err);
 }
 

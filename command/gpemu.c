@@ -56,7 +56,7 @@ static const struct cli_command commands[] = {
 /* The folder of this executable, links resolved. Malloc'ed; NULL: unknown. */
 static char *own_folder(void)
 {
-	char *exe = realpath("/proc/self/exe", NULL);
+	char *exe = util_program();
 
 	return exe ? dirname(exe) : NULL; /* changes `exe` */
 }

@@ -30,6 +30,12 @@ struct plugin {
 	size_t options_size;
 };
 
+/* The last three members: the options of a plug-in are `fields` of the struct
+ * that `object`, its defaults, is. */
+#define PLUGIN_OPTIONS(fields, object)              \
+	.options = (fields), .defaults = &(object), \
+	.options_size = sizeof(object)
+
 /* The entry called `name`, ignoring '-' and '_', or the part in the file `name`
  * (common/conf/part.h); NULL with a text that lists the known ones. */
 const struct plugin *plugin_find(const struct plugin *const table[],

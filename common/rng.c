@@ -147,3 +147,10 @@ void rng_shuffle_u32(struct rng *r, uint32_t *v, size_t n)
 		v[j] = t;
 	}
 }
+
+void rng_permutation_u32(struct rng *r, uint32_t *ret, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		ret[i] = (uint32_t)i;
+	rng_shuffle_u32(r, ret, n);
+}

@@ -41,5 +41,7 @@ void rng_bytes_at(uint64_t key, uint64_t offset, void *buf, size_t n);
 uint64_t rng_key(uint64_t seed, const char *name, uint64_t index);
 /* Fisher-Yates over n 32-bit values. */
 void rng_shuffle_u32(struct rng *r, uint32_t *v, size_t n);
+/* The same of 0 .. n - 1. */
+void rng_permutation_u32(struct rng *r, uint32_t *ret, size_t n);
 
 #endif

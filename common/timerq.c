@@ -309,12 +309,3 @@ bool timerq_move(struct timerq *q, struct timer *timer, uint64_t deadline)
 	pthread_mutex_unlock(&q->lock);
 	return found;
 }
-
-size_t timerq_pending(struct timerq *q)
-{
-	pthread_mutex_lock(&q->lock);
-	size_t n = q->n;
-
-	pthread_mutex_unlock(&q->lock);
-	return n;
-}

@@ -42,7 +42,5 @@ int timerq_add(struct timerq *q, struct timer *timer, uint64_t deadline);
 /* Another deadline for a pending timer. False: it fires now, has fired, or was
  * not added. Looks at all pending ones. */
 bool timerq_move(struct timerq *q, struct timer *timer, uint64_t deadline);
-/* Timers pending now. */
-size_t timerq_pending(struct timerq *q);
 
 #endif

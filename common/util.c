@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -102,6 +103,25 @@ char *util_beside(const char *path, const char *name)
 	if (name[0] == '/')
 		return strdup(name);
 	return copy ? util_join(dirname(copy), name) : NULL;
+}
+
+char *util_program(void)
+{
+	char path[PATH_MAX];
+	/* of a file that was replaced, too, unlike realpath(3) */
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+
+	return n < 0 ? NULL : strndup(path, (size_t)n);
+}
+
+char *util_cache_folder(void)
+{
+	const char *cache = secure_getenv("XDG_CACHE_HOME"),
+		   *home = secure_getenv("HOME");
+
+	if (cache && *cache == '/')
+		return util_join(cache, "gpemu");
+	return home && *home == '/' ? util_join(home, ".cache/gpemu") : NULL;
 }
 
 void util_quote(const char *s, FILE *f)

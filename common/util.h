@@ -94,6 +94,13 @@ char *util_join(const char *folder, const char *name);
 /* The same of the folder that the file `path` is in; of a `name` that begins
  * with '/', that itself. */
 char *util_beside(const char *path, const char *name);
+/* The path of the running program, links resolved; malloc'ed. NULL with errno.
+ */
+char *util_program(void);
+/* $XDG_CACHE_HOME/gpemu, else ~/.cache/gpemu; malloc'ed. NULL: neither is set
+ * to an absolute path, or no memory. Source: XDG base directory specification
+ */
+char *util_cache_folder(void);
 /* The length of the UTF-8 character at `s`; 0: invalid. */
 size_t util_utf8(const char *s);
 /* Write a word as sh(1) reads it back. */

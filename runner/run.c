@@ -15,6 +15,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,20 +25,26 @@
 #include "common/program/launcher.h"
 #include "common/replace.h"
 #include "common/text/wrap.h"
+#include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
 #include "emu/profile/profile.h"
+#include "runner/cell/run_estimate.h"
+#include "runner/cell/run_machine.h"
 #include "runner/dlio/dlio.h"
+#include "runner/cell/run_cell.h"
 #include "runner/page/run_page.h"
+#include "runner/page/run_rules.h"
 #include "runner/result/run_compare.h"
 #include "runner/result/run_export.h"
-#include "runner/run_check.h"
+#include "runner/result/run_study.h"
+#include "runner/run/run_dataset.h"
 #include "runner/run_experiment.h"
 #include "runner/run_find.h"
 #include "runner/run_loop.h"
-#include "runner/run_merge.h"
 #include "runner/run_slurm.h"
 #include "runner/run_suite.h"
+#include "runner/spec/run_evidence.h"
 
 /* The workloads that come with gpemu, by name: `demo` is workloads/demo.yaml in
  * the source tree, or in {share}/gpemu. */
@@ -107,56 +114,55 @@ static int shipped_find(const char *name, char **ret, struct err *err)
 /* arbitrary: folders to merge, or keys to override */
 enum { MOST_ARGS = 1000 };
 
-#define AT(member) offsetof(struct run_options, member)
+#define OPTION(member, type) CONF_KEY(member, type, struct run_options)
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct run_options, common),
-	{ "output", CONF_STRING, AT(output), .short_opt = 'o', .arg = "DIR",
+	{ OPTION(output, CONF_STRING), .short_opt = 'o', .arg = "DIR",
 	  .help = "result folder (default results/NAME)" },
-	{ "fresh", CONF_BOOL, AT(fresh),
+	{ OPTION(fresh, CONF_BOOL),
 	  .help = "run all cells, even those with a record" },
-	{ "again", CONF_BOOL, AT(again),
+	{ OPTION(again, CONF_BOOL),
 	  .help = "also run the cells that other load disturbed" },
-	{ "jobs", CONF_UINT, AT(jobs), .short_opt = 'j', .arg = "N", .min = 1,
+	{ OPTION(jobs, CONF_UINT), .short_opt = 'j', .arg = "N", .min = 1,
 	  .max = RUN_MAX_JOBS,
 	  .help = "number of concurrent cells; the workload needs "
 		  "'independent: true' (1)" },
-	{ "shard", CONF_STRING, AT(shard_text), .arg = "I/N",
+	{ "shard", CONF_STRING, offsetof(struct run_options, shard_text),
+	  .arg = "I/N",
 	  .help = "run part I of N of the cells; 'merge' joins the parts" },
-	{ "slurm", CONF_UINT, AT(slurm), .arg = "N", .max = 100000,
+	{ OPTION(slurm, CONF_UINT), .arg = "N", .max = 100000,
 	  .help = "submit to Slurm: an array of N shards, and a job that "
 		  "merges them" },
-	{ "slurm_options", CONF_STRING, AT(slurm_options), .arg = "'WORDS'",
+	{ OPTION(slurm_options, CONF_STRING), .arg = "'WORDS'",
 	  .help = "options of sbatch for --slurm, separated by spaces" },
-	{ "dry_run", CONF_BOOL, AT(dry_run), .short_opt = 'n',
+	{ OPTION(dry_run, CONF_BOOL), .short_opt = 'n',
 	  .help = "print the commands of all cells, and exit" },
-	{ "repetitions", CONF_UINT, AT(repetitions), .short_opt = 'r',
-	  .arg = "N", .max = 1000,
+	{ OPTION(repetitions, CONF_UINT), .short_opt = 'r', .arg = "N",
+	  .max = 1000, .help = "override the workload; 0: keep its value" },
+	{ OPTION(time_scale, CONF_DOUBLE), .arg = "X", .max = 1000,
 	  .help = "override the workload; 0: keep its value" },
-	{ "time_scale", CONF_DOUBLE, AT(time_scale), .arg = "X", .max = 1000,
-	  .help = "override the workload; 0: keep its value" },
-	{ "network", CONF_STRING, AT(network),
-	  .arg = "auto|namespaces|loopback",
+	{ OPTION(network, CONF_STRING), .arg = "auto|namespaces|loopback",
 	  .help = "network between the nodes of a job with 'fs.peers: auto' "
 		  "(default auto: namespaces where permitted, else loopback "
 		  "addresses)" },
-	{ "no_mount", CONF_BOOL, AT(no_mount),
+	{ OPTION(no_mount, CONF_BOOL),
 	  .help = "run on the plain folders, without gpemu-fs" },
-	{ "data_dir", CONF_STRING, AT(data_dir), .arg = "DIR",
+	{ OPTION(data_dir, CONF_STRING), .arg = "DIR",
 	  .help = "folder for generated datasets (default "
 		  "$XDG_CACHE_HOME/gpemu, else ~/.cache/gpemu)" },
-	{ "bin_dir", CONF_STRING, AT(bin_dir), .arg = "DIR",
+	{ OPTION(bin_dir, CONF_STRING), .arg = "DIR",
 	  .help = "folder of the other programs (default $GPEMU_BIN, else that "
 		  "of gpemu-run)" },
-	{ "epochs", CONF_BOOL, AT(epochs),
+	{ OPTION(epochs, CONF_BOOL),
 	  .help = "export: a line for each epoch instead of each metric" },
-	{ "metric", CONF_STRING, AT(metric), .arg = "NAME",
+	{ OPTION(metric, CONF_STRING), .arg = "NAME",
 	  .help = "compare: only this metric" },
-	{ "find_max_gpus", CONF_BOOL, AT(find_max_gpus),
+	{ OPTION(find_max_gpus, CONF_BOOL),
 	  .help = "at each point, find the largest number of GPUs that the "
 		  "storage keeps at the utilisation of --au" },
-	{ "au", CONF_DOUBLE, AT(au), .arg = "SHARE", .min = 0, .max = 1,
+	{ OPTION(au, CONF_DOUBLE), .arg = "SHARE", .min = 0, .max = 1,
 	  .help = "--find-max-gpus: minimum accelerator utilisation (0.9)" },
-	{ "progress", CONF_STRING, AT(progress), .arg = "auto|on|off",
+	{ OPTION(progress, CONF_STRING), .arg = "auto|on|off",
 	  .help = "progress bar on stderr; off: one line per cell" },
 	{ 0 },
 };
@@ -207,12 +213,13 @@ static const struct cli_program program = {
 };
 
 /* gpemu-run compare A B: no workload is needed, no program runs. */
-static int compare(const struct run_options *o, char **args)
+static int compare(struct run_options *o, char **args, struct stop *ret_stop)
 {
 	json_auto_t *j = NULL;
 	struct err err = { 0 };
 	int code;
 
+	(void)ret_stop;
 	if (!args[1] || !args[2] || args[3]) {
 		log_error("compare takes two result folders");
 		return EXIT_STATUS_USAGE;
@@ -236,9 +243,155 @@ static int status_of(bool failed, const json_t *summary)
 						   : EXIT_STATUS_DONE;
 }
 
+/* --- merge ------------------------------------------------------------ */
+
+/* arbitrary: enough to see which part is missing */
+enum { MISSING_SHOWN = 8 };
+
+struct merge {
+	struct study *studies;
+	size_t n;
+	struct runner *to; /* of the first study, with the folder to fill */
+	size_t n_missing, n_failed;
+};
+
+/* Of the first folder where the cell has run well, else of the first where it
+ * has failed; NULL: it has not run. */
+static json_t *find_record(const struct merge *m, const struct cell *cell,
+			   bool *ret_ok)
+{
+	json_t *record = NULL;
+
+	*ret_ok = false;
+	for (size_t i = 0; !record && i < m->n; i++)
+		record = cell_record(&m->studies[i].r, cell);
+	*ret_ok = record != NULL;
+	for (size_t i = 0; !record && i < m->n; i++)
+		record = cell_any_record(&m->studies[i].r, cell);
+	return record;
+}
+
+static void say_missing(const struct merge *m, const struct cell *cell)
+{
+	char label[90];
+
+	workload_label(m->to->w, cell->point, label, sizeof(label));
+	if (m->n_missing <= MISSING_SHOWN)
+		log_error("no folder has a record of %s, repetition %zu", label,
+			  cell->repetition + 1);
+}
+
+static int merge_cell(struct merge *m, size_t index, struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	json_auto_t *record = NULL;
+	_cleanup_(cell_free) struct cell cell = { 0 };
+	bool ok;
+	int code = workload_cell(m->to->w, index, m->to->mounted, &cell);
+
+	if (code < 0)
+		return code;
+	path = runner_path(m->to, "records", cell.id, "json");
+	record = find_record(m, &cell, &ok);
+	m->n_missing += !record;
+	m->n_failed += record && !ok;
+	if (!record)
+		say_missing(m, &cell);
+	else
+		code = path ? json_replace(record, path, err) : -ENOMEM;
+	return code;
+}
+
+static int merge_cells(struct merge *m, struct err *err)
+{
+	size_t n = workload_n_cells(m->to->w);
+	int code = study_write(m->to, err);
+
+	for (size_t i = 0; code == 0 && i < n; i++)
+		code = merge_cell(m, i, err);
+	if (m->n_missing)
+		log_error("%zu of %zu cells have no record: run their shards "
+			  "again, which resumes them",
+			  m->n_missing, n);
+	if (m->n_failed)
+		log_error("%zu of %zu cells failed; logs are in the folders "
+			  "that were merged",
+			  m->n_failed, n);
+	return code;
+}
+
+static int open_studies(struct merge *m, char *const *folders, struct err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0; code == 0 && i < m->n; i++) {
+		code = study_open(&m->studies[i], folders[i], err);
+		if (code == 0 && i > 0)
+			code = study_same(&m->studies[0], &m->studies[i], err);
+	}
+	return code;
+}
+
+/* Fill the folder of `to`, and report it. */
+static int merge_to(struct merge *m, const struct run_options *o,
+		    bool *ret_failed, json_t **ret_summary, struct err *err)
+{
+	int code = stop_init(&m->to->stop, err);
+
+	if (code == 0)
+		code = runner_open(m->to, err);
+	if (code == 0)
+		code = merge_cells(m, err);
+	if (code == 0)
+		code = experiment_report(m->to, o->quiet, ret_failed,
+					 ret_summary, err);
+	*ret_failed = *ret_failed || m->n_missing || m->n_failed;
+	return code;
+}
+
+/*
+ * Copy the records of the result folders `folders`, ended by NULL, to
+ * o->output, which may be one of them, and report. -EINVAL: they are of
+ * different workloads, versions or inputs. *ret_failed: a cell or a check
+ * failed, or a cell has no record, which the log says. *ret_summary as of
+ * experiment_report().
+ */
+static int merge_folders(char *const *folders, const struct run_options *o,
+			 bool *ret_failed, json_t **ret_summary,
+			 struct stop *ret_stop, struct err *err)
+{
+	struct merge m = { 0 };
+	struct runner to;
+	int code;
+
+	while (folders[m.n])
+		m.n++;
+	m.studies = calloc(m.n + 1, sizeof(*m.studies));
+	if (!m.studies)
+		return -ENOMEM;
+	for (size_t i = 0; i < m.n; i++)
+		m.studies[i].r =
+			(struct runner){ .lock_fd = -1, .stop.fd = -1 };
+	code = open_studies(&m, folders, err);
+	to = (struct runner){ .w = &m.studies[0].w,
+			      .mounted = m.studies[0].r.mounted,
+			      .out = strdup(o->output),
+			      .lock_fd = -1,
+			      .stop.fd = -1 };
+	m.to = &to;
+	if (code == 0)
+		code = to.out ? merge_to(&m, o, ret_failed, ret_summary, err)
+			      : -ENOMEM;
+	*ret_stop = to.stop;
+	runner_fini(&to);
+	for (size_t i = 0; i < m.n; i++)
+		study_close(&m.studies[i]);
+	free(m.studies);
+	return code;
+}
+
 /* gpemu-run merge FOLDER... -o DIR: no workload is needed, no program runs. */
-static int merge(const struct run_options *o, char **args,
-		 struct stop *ret_stop)
+static int merge(struct run_options *o, char **args, struct stop *ret_stop)
 {
 	json_auto_t *summary = NULL;
 	struct err err = { 0 };
@@ -275,11 +428,12 @@ static int export_to(const char *folder, const struct run_options *o,
 }
 
 /* gpemu-run export FOLDER [-o FILE] */
-static int export(const struct run_options *o, char **args)
+static int export(struct run_options *o, char **args, struct stop *ret_stop)
 {
 	struct err err = { 0 };
 	int code;
 
+	(void)ret_stop;
 	if (!args[1] || args[2]) {
 		log_error("export takes one result folder");
 		return EXIT_STATUS_USAGE;
@@ -311,7 +465,7 @@ static int import_to(const char *path, const struct run_options *o,
 }
 
 /* gpemu-run import FILE.yaml [-o FILE] */
-static int import(const struct run_options *o, char **args)
+static int import(struct run_options *o, char **args, struct stop *ret_stop)
 {
 	_cleanup_free_ char *bytes = NULL;
 	struct dlio d = { 0 };
@@ -319,6 +473,7 @@ static int import(const struct run_options *o, char **args)
 	size_t n;
 	int code;
 
+	(void)ret_stop;
 	if (!args[1] || args[2]) {
 		log_error("import takes one workload of DLIO");
 		return EXIT_STATUS_USAGE;
@@ -354,6 +509,213 @@ static int execute(struct experiment *e, const struct run_options *o,
 	return code;
 }
 
+/* --- check ------------------------------------------------------------- */
+
+/* arbitrary: enough to show the order of the cells */
+enum { ORDER_SHOWN = 8 };
+
+static int print_dataset(struct runner *r, const json_t *recipe, void *f,
+			 struct err *err)
+{
+	_cleanup_free_ char *path = NULL;
+	int code = dataset_path(r, recipe, &path, err);
+
+	if (code == 0)
+		fprintf(f, "dataset     %s (%s)\n", path,
+			dataset_is_synth(recipe) ? "generated on read"
+			: access(path, F_OK) == 0 || !dataset_is_folder(recipe)
+				? "exists"
+				: "will be made");
+	return code;
+}
+
+static void print_jobs(const struct cell *cell, bool mounted, FILE *f)
+{
+	for (size_t i = 0; i < cell->n_jobs; i++) {
+		const struct cell_job *j = &cell->jobs[i];
+		bool simulated = cell_job_is_simulated(j);
+		char start[UNITS_TEXT];
+
+		fprintf(f, "job         %s: %s%s %s", j->name,
+			cell_is_exec(j) ? "a program" : "gpemu-train",
+			simulated	   ? " --simulate, without mounts, of"
+			: mounted	   ? " on mount"
+			: cell->store_only ? " on the object store with"
+					   : " on the plain folder of",
+			cell->mounts[j->mount].name);
+		if (j->start_ns)
+			fprintf(f, ", starts after %s",
+				units_exact_duration(j->start_ns, start));
+		fputc('\n', f);
+	}
+}
+
+static void print_axes(const struct workload *w, FILE *f)
+{
+	for (size_t a = 0; a < w->n_axes; a++) {
+		fprintf(f, "axis        %s:", w->axes[a].name);
+		for (size_t i = 0; i < w->axes[a].n_points; i++)
+			fprintf(f, " %s", w->axes[a].points[i].label);
+		fputc('\n', f);
+	}
+}
+
+static void print_checks(const struct workload *w, FILE *f)
+{
+	const struct published *p = w->published.items;
+	const struct expect *e = w->expects.items;
+	const struct plot *plots = w->plots.items;
+
+	for (size_t i = 0; i < w->expects.n; i++) {
+		fprintf(f, "expects     %s%s", e[i].name ? e[i].name : "",
+			e[i].name ? ": " : "");
+		if (e[i].that)
+			fputs(e[i].that, f);
+		else
+			fprintf(f, "%s %s along %s",
+				e[i].rising ? e[i].rising : e[i].falling,
+				e[i].rising ? "rises" : "falls", e[i].along);
+		fprintf(f, " (%s)\n", evidence_name(e[i].evidence.kind));
+	}
+	for (size_t i = 0; i < w->published.n; i++)
+		fprintf(f, "published   %s: %s along %s (%s)\n", p[i].name,
+			p[i].metric, p[i].along,
+			published_is_judged(&p[i])
+				? evidence_name(p[i].evidence.kind)
+				: "shown");
+	for (size_t i = 0; i < w->plots.n; i++)
+		fprintf(f, "plot        %s: %s over %s\n", plots[i].name,
+			plots[i].y, plots[i].x);
+}
+
+static int print_order(const struct runner *r, const size_t *todo, size_t n,
+		       FILE *f)
+{
+	char label[90];
+
+	for (size_t i = 0; i < MIN(n, ORDER_SHOWN); i++) {
+		_cleanup_(cell_free) struct cell cell = { 0 };
+
+		if (workload_cell(r->w, todo[i], r->mounted, &cell) < 0)
+			return -ENOMEM;
+		workload_label(r->w, cell.point, label, sizeof(label));
+		fprintf(f, "%s%s, repetition %zu, seed %" PRIu64 "\n",
+			i ? "            " : "first       ", label,
+			cell.repetition + 1, cell.seed);
+	}
+	if (n > ORDER_SHOWN)
+		fprintf(f, "            and %zu more\n", n - ORDER_SHOWN);
+	return 0;
+}
+
+/* Cells without an estimate, on a line of their own. */
+static void print_rest(size_t n, const char *why, const char *more, bool first,
+		       FILE *f)
+{
+	if (n)
+		fprintf(f, "%s%zu cell%s %s%s\n", first ? "" : "            ",
+			n, n == 1 ? "" : "s", why, more);
+}
+
+static void print_left_out(const json_t *left_out, FILE *f)
+{
+	const char *what, *before = "            left out: ";
+	json_t *value;
+
+	json_object_foreach ((json_t *)left_out, what, value) {
+		fprintf(f, "%s%s", before, what);
+		before = ", ";
+	}
+	if (json_object_size(left_out))
+		fputc('\n', f);
+}
+
+static void print_estimate(const struct estimate *e, FILE *f)
+{
+	size_t n = e->n_measured + e->n_simulated + e->n_mean;
+	char text[UNITS_TEXT];
+
+	fputs("time        ", f);
+	if (!e->n_cells)
+		fputs("nothing to run\n", f);
+	if (n)
+		fprintf(f, "about %s for %zu cells",
+			units_human_duration(e->seconds * NS_PER_S, text), n);
+	if (e->n_measured)
+		fprintf(f, ", %zu of them from earlier runs", e->n_measured);
+	if (e->n_simulated)
+		fprintf(f, ", %zu simulated", e->n_simulated);
+	if (e->n_mean)
+		fprintf(f, ", %zu as the mean of these", e->n_mean);
+	if (n)
+		fputc('\n', f);
+	print_left_out(e->left_out, f);
+	print_rest(e->n_itself,
+		   "simulated, in the time of the computation: not estimated",
+		   "", !n, f);
+	print_rest(e->n_unknown, "without an estimate: ", e->why.text,
+		   !n && !e->n_itself, f);
+}
+
+/* `gpemu-run check`: the experiment, how much of it is done, and the estimated
+ * time of the rest. -ENOMEM. */
+static int check_print(struct runner *r, FILE *f, struct err *err)
+{
+	const struct workload *w = r->w;
+	_cleanup_free_ size_t *todo = NULL;
+	size_t n = 0, n_mine;
+	struct estimate e = { 0 };
+	struct rules rules;
+	_cleanup_(cell_free) struct cell cell = { 0 };
+	int code = workload_cell(w, 0, r->mounted, &cell);
+
+	if (code < 0)
+		return code;
+	fprintf(f, "%s: %s\n", w->name, w->question);
+	code = dataset_each(r, print_dataset, f, err);
+	if (cell.gpud)
+		fputs("gpud        the jobs share the GPUs of gpemu-gpud\n", f);
+	if (cell.s3)
+		fprintf(f,
+			"s3          gpemu-s3 serves the dataset of mount %s "
+			"as "
+			"bucket %s\n",
+			cell.mounts[0].name,
+			config_text(w, cell.s3, "s3", "bucket"));
+	if (w->base[RUN_PREPD])
+		fputs("prepd       jobs with loader: service take the batches "
+		      "of gpemu-prepd\n",
+		      f);
+	print_jobs(&cell, r->mounted, f);
+	print_axes(w, f);
+	fprintf(f,
+		"cells       %zu points x %" PRIu64 " repetitions = %zu, %zu "
+		"warm-ups, time scale %.9g\n",
+		w->n_points, w->repetitions, workload_n_cells(w),
+		w->n_points * w->warmup, w->time_scale);
+	print_checks(w, f);
+	if (code == 0)
+		code = loop_list(r, LOOP_NEW, &todo, &n);
+	if (code == 0)
+		code = estimate_run(r, todo, n, &e, err);
+	if (code < 0) {
+		estimate_fini(&e);
+		return code;
+	}
+	n_mine = shard_n_cells(&r->shard, w);
+	if (r->shard.n)
+		fprintf(f, "shard       %zu of %zu: %zu of these cells\n",
+			r->shard.index + 1, r->shard.n, n_mine);
+	fprintf(f, "records     %zu of %zu cells have one in %s\n", n_mine - n,
+		n_mine, r->out);
+	code = print_order(r, todo, n, f);
+	print_estimate(&e, f);
+	rules_expected(&rules, r, e.records);
+	rules_print(&rules, r, f);
+	estimate_fini(&e);
+	return code;
+}
+
 static int print_check(struct runner *r, struct err *err)
 {
 	struct wrap w;
@@ -365,6 +727,8 @@ static int print_check(struct runner *r, struct err *err)
 	wrap_end(&w);
 	return code;
 }
+
+/* --- run ---------------------------------------------------------------- */
 
 /* Load and check, then run the command; returns the exit status. */
 static int workload_main(const char *path, const struct run_options *o,
@@ -444,7 +808,17 @@ static int find_and_run(struct run_options *o, char **args,
 	return r < 0 ? cli_fail(r, &err) : run_file(o, path, check, ret_stop);
 }
 
-/* Options of other commands than `command`, the first word. */
+/* The first word; each has `args` from that word on, ended by NULL, and returns
+ * the exit status. *ret_stop: the signal that stopped it. */
+static const struct command {
+	const char *name;
+	int (*run)(struct run_options *o, char **args, struct stop *ret_stop);
+} commands[] = {
+	{ "compare", compare }, { "merge", merge },   { "export", export },
+	{ "import", import },	{ "", find_and_run },
+};
+
+/* Options that one command alone has. */
 static int check_command(const struct run_options *o, const char *command,
 			 struct err *err)
 {
@@ -457,45 +831,42 @@ static int check_command(const struct run_options *o, const char *command,
 	return 0;
 }
 
-/* The options that are texts; returns the exit status. */
-static int read_options(struct run_options *o, const char *command)
+/* The options that are texts. */
+static int read_options(struct run_options *o, struct err *err)
 {
-	struct err err = { 0 };
+	int code = 0;
 
-	check_command(o, command, &err);
-	if (!err.text[0] && o->progress &&
-	    progress_parse(o->progress, &o->progress_mode, &err) < 0)
-		err_prefix(&err, "--progress");
-	else if (!err.text[0] && o->shard_text &&
-		 shard_parse(o->shard_text, &o->shard, &err) < 0)
-		err_prefix(&err, "--shard");
-	if (!err.text[0])
-		return EXIT_STATUS_DONE;
-	log_error("%s", err.text);
-	return EXIT_STATUS_USAGE;
+	if (o->progress) {
+		code = progress_parse(o->progress, &o->progress_mode, err);
+		if (code < 0)
+			err_prefix(err, "--progress");
+	}
+	if (code == 0 && o->shard_text) {
+		code = shard_parse(o->shard_text, &o->shard, err);
+		if (code < 0)
+			err_prefix(err, "--shard");
+	}
+	return code;
 }
 
 int main(int argc, char **argv)
 {
 	struct run_options o = { .au = .9, .jobs = 1 };
+	const struct command *command = commands;
 	struct stop stop = { .fd = -1 };
 	char *args[MOST_ARGS + 1] = { 0 };
-	int status;
+	struct err err = { 0 };
+	int status = EXIT_STATUS_USAGE;
 
 	cli_parse(&program, argc, argv, &o, args);
 	o.quiet = o.common.json && !strcmp(o.common.json, "-");
 	launcher_forget();
-	status = read_options(&o, args[0]);
-	if (status == EXIT_STATUS_DONE && !strcmp(args[0], "compare"))
-		status = compare(&o, args);
-	else if (status == EXIT_STATUS_DONE && !strcmp(args[0], "merge"))
-		status = merge(&o, args, &stop);
-	else if (status == EXIT_STATUS_DONE && !strcmp(args[0], "export"))
-		status = export(&o, args);
-	else if (status == EXIT_STATUS_DONE && !strcmp(args[0], "import"))
-		status = import(&o, args);
-	else if (status == EXIT_STATUS_DONE)
-		status = find_and_run(&o, args, &stop);
+	while (*command->name && strcmp(args[0], command->name))
+		command++;
+	if (check_command(&o, args[0], &err) < 0 || read_options(&o, &err) < 0)
+		log_error("%s", err.text);
+	else
+		status = command->run(&o, args, &stop);
 	conf_free(fields, &o);
 	stop_raise(&stop);
 	return status;

@@ -21,8 +21,7 @@ static int put_back(struct runner *r, const struct cell *cell, json_t *record,
 {
 	_cleanup_free_ char *path = runner_path(r, "records", cell->id, "json");
 
-	json_object_set_new(json_object_get(record, "cell"), "attempts",
-			    json_integer(attempt));
+	json_add_integer(json_object_get(record, "cell"), "attempts", attempt);
 	return path ? json_replace(record, path, err) : -ENOMEM;
 }
 

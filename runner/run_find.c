@@ -261,7 +261,7 @@ static json_t *page_json(const struct runner *r, const json_t *found)
 						     columns[c].title, "unit",
 						     columns[c].unit));
 	json_object_set_new(doc, "columns", all);
-	json_object_set_new(doc, "name", json_string(r->w->name));
+	json_add_text(doc, "name", r->w->name);
 	json_object_set_new(doc, "title",
 			    json_sprintf("How many GPUs does this storage keep "
 					 "at %.3g %%?",

@@ -16,13 +16,12 @@
 #include "runner/run_loop.h"
 
 static const struct conf_field fields[] = {
-	{ "name", CONF_STRING, offsetof(struct suite, name), .required = true },
-	{ "question", CONF_STRING, offsetof(struct suite, question),
-	  .required = true },
+	{ CONF_KEY(name, CONF_STRING, struct suite), .required = true },
+	{ CONF_KEY(question, CONF_STRING, struct suite), .required = true },
 	{ "budget", CONF_DURATION, offsetof(struct suite, budget_ns),
 	  .min = NS_PER_S, .max = 7 * 24 * 3600.0 * NS_PER_S },
-	{ "workloads", CONF_LIST, offsetof(struct suite, workloads),
-	  .item = CONF_STRING, .item_size = sizeof(char *), .required = true },
+	{ CONF_KEY(workloads, CONF_LIST, struct suite), .item = CONF_STRING,
+	  .item_size = sizeof(char *), .required = true },
 	{ 0 },
 };
 

@@ -60,7 +60,7 @@ void suite_print_keys(FILE *f);
 int suite_main(const char *path, const struct run_options *o, bool check,
 	       struct stop *ret_stop);
 
-/* --- run_suite_rows.c ------------------------------------------------- */
+/* --- run_suite_page.c ------------------------------------------------- */
 
 /*
  * The checks of a summary, one row per check, with all its points: [{check,
@@ -68,8 +68,6 @@ int suite_main(const char *path, const struct run_options *o, bool check,
  * values that are not judged is "shown", and their kind "".
  */
 json_t *suite_rows(const json_t *summary);
-
-/* --- run_suite_page.c ------------------------------------------------- */
 
 struct suite_total {
 	double seconds;

@@ -5,8 +5,8 @@
  *
  *	struct disk { char *name; uint64_t latency_ns; double bw; };
  *	static const struct conf_field disk_fields[] = {
- *		{ "name", CONF_STRING, offsetof(struct disk, name),
- *		  .required = true, .help = "what it is" },
+ *		{ CONF_KEY(name, CONF_STRING, struct disk), .required = true,
+ *		  .help = "what it is" },
  *		{ "latency", CONF_DURATION, offsetof(struct disk, latency_ns) },
  *		{ "mb_per_s", CONF_DOUBLE, offsetof(struct disk, bw),
  *		  .min = 0.001, .max = 1e6 },
@@ -83,6 +83,13 @@ struct conf_field {
 	 * the next group; "": under the general one, as without any */
 	const char *group;
 };
+
+/*
+ * The first values of a field whose key is the name of its member:
+ *
+ *	{ CONF_KEY(name, CONF_STRING, struct disk), .required = true },
+ */
+#define CONF_KEY(member, type, object) #member, type, offsetof(object, member)
 
 /* bytes -> struct; safe on any input. */
 int conf_parse(const char *bytes, size_t n, const char *name,

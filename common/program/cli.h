@@ -8,7 +8,7 @@
  *	struct options { struct cli_common common; char *storage; };
  *	static const struct conf_field fields[] = {
  *		CLI_COMMON_FIELDS(struct options, common),
- *		{ "storage", CONF_STRING, offsetof(struct options, storage),
+ *		{ CONF_KEY(storage, CONF_STRING, struct options),
  *		  .short_opt = 's', .arg = "NAME", .help = "storage profile" },
  *		{ 0 },
  *	};

@@ -12,6 +12,8 @@
 #include "common/util.h"
 #include "common/word.h"
 
+/* Arbitrary: far above any table, and memory for it. */
+enum { FILE_MOST = 256 << 20 };
 /* Fields are cut in messages. */
 #define CUT(f) (int)MIN((f)->n, 40), (f)->text
 
@@ -206,6 +208,38 @@ int rows_header(struct rows *c, const char *const *words, int n, int required,
 					  words[w]);
 	}
 	return 0;
+}
+
+int rows_load(struct rows *c, const char *path, char **ret_bytes,
+	      struct err *err)
+{
+	size_t n;
+	int r = util_read_file(path, FILE_MOST, ret_bytes, &n);
+
+	if (r < 0)
+		return err_set(err, r, "%s: %s", path, strerror(-r));
+	*c = (struct rows){ .name = path,
+			    .at = *ret_bytes,
+			    .end = *ret_bytes + n,
+			    .err = err };
+	return 0;
+}
+
+int rows_begin_table(struct rows *c, const char *const *words, int n,
+		     int required, int *ret_columns)
+{
+	if (!rows_next(c))
+		return err_set(c->err, -EINVAL, "%s:1:1: no rows", c->name);
+	c->width = c->n;
+	return rows_header(c, words, n, required, ret_columns);
+}
+
+int rows_check_width(const struct rows *c)
+{
+	return c->n == c->width
+		       ? 0
+		       : rows_error(c, NULL, "%d cells where the header has %d",
+				    c->n, c->width);
 }
 
 static int unknown_column(const struct rows *c, const struct rows_field *f,

@@ -45,6 +45,7 @@ struct rows {
 	const char *start;    /* of this row */
 	struct rows_field f[ROWS_COLUMNS_MAX];
 	int n;		/* fields in this row */
+	int width;	/* of the header of a table */
 	char separator; /* of the fields of rows_next; 0: a comma */
 	struct err *err;
 };
@@ -61,6 +62,17 @@ void rows_rewind(struct rows *c);
  */
 int rows_header(struct rows *c, const char *const *words, int n, int required,
 		int *ret_columns);
+/*
+ * The text of a file, of which *ret_bytes is malloc'ed; rows_next is next.
+ * -errno with a text.
+ */
+int rows_load(struct rows *c, const char *path, char **ret_bytes,
+	      struct err *err);
+/* The same as rows_header of the first row, in a table, which has one. */
+int rows_begin_table(struct rows *c, const char *const *words, int n,
+		     int required, int *ret_columns);
+/* -EINVAL: this row has not as many fields as the header of its table. */
+int rows_check_width(const struct rows *c);
 /* -EINVAL: this row, the header, has a column that is none of these words, or
  * one twice. */
 int rows_closed(const struct rows *c, const char *const *words, int n);

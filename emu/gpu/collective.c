@@ -61,16 +61,6 @@ static struct collective_bucket bucket_of(const struct collective *c,
 	return takes(c, &t) < takes(c, &r) ? t : r;
 }
 
-uint64_t collective_ns(const struct collective *c, uint64_t bytes)
-{
-	struct collective_bucket b;
-
-	if (c->ranks < 2 || bytes == 0)
-		return 0;
-	b = bucket_of(c, bytes);
-	return takes(c, &b);
-}
-
 /* The time at which the last device has the first `bytes` of its gradients. */
 static uint64_t ready(const struct collective *c,
 		      const struct collective_pass *pass, size_t n,

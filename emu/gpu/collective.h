@@ -51,9 +51,6 @@ struct collective_pass {
 int collective_parse(const char *s, enum collective_algorithm *ret,
 		     struct err *err);
 
-/* The time of one all-reduce of `bytes`, in ns. */
-uint64_t collective_ns(const struct collective *c, uint64_t bytes);
-
 /* A bucket of an all-reduce, on the link of each device. */
 struct collective_bucket {
 	uint64_t ready_ns; /* all devices have its gradients */

@@ -70,16 +70,6 @@ void gpu_end(struct gpu *g, uint64_t end, struct gpu_step *s)
 	g->compute_end = s->step_end = end;
 }
 
-void gpu_submit(struct gpu *g, uint64_t ready, uint64_t copy_ns,
-		uint64_t compute_ns, struct gpu_step *ret)
-{
-	uint64_t at = MAX(ready, gpu_room(g));
-
-	gpu_copy(g, at, at + copy_ns, ret);
-	gpu_compute(g, 0, compute_ns, ret);
-	gpu_end(g, ret->compute_end, ret);
-}
-
 void gpu_hold(struct gpu *g, uint64_t until)
 {
 	g->compute_end = MAX(g->compute_end, until);

@@ -72,17 +72,10 @@ const char *gpu_transfer_name(enum gpu_transfer transfer);
 void gpu_init(struct gpu *g, enum gpu_transfer transfer, uint64_t now);
 
 /*
- * The next batch, in host memory and ready at `ready`, is copied in
- * `copy_ns` and computed in `compute_ns`. A batch ready before the device has
- * room waits for the room.
- */
-void gpu_submit(struct gpu *g, uint64_t ready, uint64_t copy_ns,
-		uint64_t compute_ns, struct gpu_step *ret);
-
-/*
- * The same in parts, for callers that model more of a step (emu/gpu/gpus.h):
- * the copy; then the computation, after `before_ns` of other work on the
- * compute stream once the batch is there; then the end of the step.
+ * A step in parts (emu/gpu/gpus.h has all of it): the copy of a batch, not
+ * before the device has room for it; then the computation, after `before_ns` of
+ * other work on the compute stream once the batch is there; then the end of the
+ * step.
  */
 void gpu_copy(struct gpu *g, uint64_t start, uint64_t end,
 	      struct gpu_step *ret);

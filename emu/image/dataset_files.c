@@ -61,9 +61,7 @@ int dataset_files_sizes(const struct dataset_files *d,
 	if (!rank || !sizes)
 		return err_set(err, -ENOMEM, "%" PRIu64 " files: out of memory",
 			       d->files);
-	for (uint64_t i = 0; i < d->files; i++)
-		rank[i] = (uint32_t)i;
-	rng_shuffle_u32(&rng, rank, d->files);
+	rng_permutation_u32(&rng, rank, d->files);
 	for (uint64_t i = 0; i < d->files; i++) {
 		double q = (rank[i] + .5) / (double)d->files;
 		double bytes = dataset_profile_quantile(p, q) * d->scale;

@@ -16,7 +16,7 @@
  * All is done on Y, Cb and Cr with chroma at half the resolution, which is
  * what the coder takes (4:2:0): nothing is converted.
  */
-#include "emu/image/image_texture.h"
+#include "emu/image/image_piece.h"
 
 #include <errno.h>
 #include <math.h>

@@ -20,18 +20,14 @@ struct options {
 #define RECORDS "records"
 
 static const struct conf_field fields[] = {
-	{ "files", CONF_UINT, offsetof(struct options, files), .min = 1,
-	  .max = 4e9 },
-	{ "classes", CONF_UINT, offsetof(struct options, classes), .min = 1,
+	{ CONF_KEY(files, CONF_UINT, struct options), .min = 1, .max = 4e9 },
+	{ CONF_KEY(classes, CONF_UINT, struct options), .min = 1, .max = 1e6 },
+	{ CONF_KEY(seed, CONF_UINT, struct options) },
+	{ CONF_KEY(content, CONF_STRING, struct options) },
+	{ CONF_KEY(scale, CONF_DOUBLE, struct options), .min = 1e-6,
 	  .max = 1e6 },
-	{ "seed", CONF_UINT, offsetof(struct options, seed) },
-	{ "content", CONF_STRING, offsetof(struct options, content) },
-	{ "scale", CONF_DOUBLE, offsetof(struct options, scale), .min = 1e-6,
-	  .max = 1e6 },
-	{ "size", CONF_SIZE, offsetof(struct options, size), .min = 1,
-	  .max = 1e15 },
-	{ "size_sd", CONF_SIZE, offsetof(struct options, size_sd), .min = 0,
-	  .max = 1e15 },
+	{ CONF_KEY(size, CONF_SIZE, struct options), .min = 1, .max = 1e15 },
+	{ CONF_KEY(size_sd, CONF_SIZE, struct options), .min = 0, .max = 1e15 },
 	{ 0 },
 };
 

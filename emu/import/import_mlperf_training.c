@@ -25,10 +25,10 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "gpus", CONF_UINT, offsetof(struct options, gpus), .min = 0,
-	  .max = 1e6, .help = "accelerators of the system (required)" },
-	{ "sample_bytes", CONF_UINT, offsetof(struct options, sample_bytes),
-	  .min = 0, .max = IMPORT_SAMPLE_MAX,
+	{ CONF_KEY(gpus, CONF_UINT, struct options), .min = 0, .max = 1e6,
+	  .help = "accelerators of the system (required)" },
+	{ CONF_KEY(sample_bytes, CONF_UINT, struct options), .min = 0,
+	  .max = IMPORT_SAMPLE_MAX,
 	  .help = "bytes of a sample; 0: those of the profile" },
 	{ 0 },
 };

@@ -82,9 +82,7 @@ static int read_table(const struct import_file *f)
 			  .err = f->err };
 	int at[N_WORDS], r;
 
-	if (!rows_next(&c))
-		return err_set(f->err, -EINVAL, "%s:1:1: no rows", f->path);
-	r = rows_header(&c, words, N_WORDS, N_REQUIRED, at);
+	r = rows_begin_table(&c, words, N_WORDS, N_REQUIRED, at);
 	while (r == 0 && rows_next(&c))
 		r = read_row(f, &c, at);
 	return r;

@@ -29,13 +29,11 @@ static const struct conf_field stage_fields[] = {
 };
 
 static const struct conf_field turn_fields[] = {
-	{ "fd", CONF_UINT, offsetof(struct turns, fd), .max = 1 << 20 },
-	{ "index", CONF_UINT, offsetof(struct turns, index),
-	  .max = MEMBERS_MAX - 1 },
-	{ "members", CONF_UINT, offsetof(struct turns, members), .min = 1,
+	{ CONF_KEY(fd, CONF_UINT, struct turns), .max = 1 << 20 },
+	{ CONF_KEY(index, CONF_UINT, struct turns), .max = MEMBERS_MAX - 1 },
+	{ CONF_KEY(members, CONF_UINT, struct turns), .min = 1,
 	  .max = MEMBERS_MAX },
-	{ "offset", CONF_UINT, offsetof(struct turns, offset),
-	  .max = TURNS - 1 },
+	{ CONF_KEY(offset, CONF_UINT, struct turns), .max = TURNS - 1 },
 	{ 0 },
 };
 
@@ -62,9 +60,7 @@ int turns_parse_stages(const char *text, struct turns_stages *ret,
 {
 	static const struct turns_stages none;
 	static const struct plugin p = { .name = "stages",
-					 .options = stage_fields,
-					 .defaults = &none,
-					 .options_size = sizeof(none) };
+					 PLUGIN_OPTIONS(stage_fields, none) };
 
 	return parse(text, &p, ret, err);
 }
@@ -73,9 +69,7 @@ int turns_parse(const char *text, struct turns *ret, struct err *err)
 {
 	static const struct turns none;
 	static const struct plugin p = { .name = "turns",
-					 .options = turn_fields,
-					 .defaults = &none,
-					 .options_size = sizeof(none) };
+					 PLUGIN_OPTIONS(turn_fields, none) };
 	int r = parse(text, &p, ret, err);
 
 	if (r < 0)

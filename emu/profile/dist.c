@@ -24,7 +24,7 @@ const char *dist_name(enum dist_kind kind)
 /* --- reading ---------------------------------------------------------- */
 
 const struct conf_field dist_quantile_fields[] = {
-	{ "q", CONF_DOUBLE, offsetof(struct dist_quantile, q), .required = true,
+	{ CONF_KEY(q, CONF_DOUBLE, struct dist_quantile), .required = true,
 	  .min = 0, .max = 1 },
 	{ "time", CONF_DURATION, offsetof(struct dist_quantile, ns),
 	  .required = true, .min = 0, .max = DIST_MAX_NS },
@@ -161,18 +161,18 @@ static const struct conf_field replace_fields[] = {
 	{ 0 },
 };
 static const struct conf_field tail_fields[] = {
-	{ "probability", CONF_DOUBLE, offsetof(struct dist_tail, probability),
+	{ CONF_KEY(probability, CONF_DOUBLE, struct dist_tail),
 	  .required = true, .min = 1e-9, .max = 1 },
-	{ "multiply", CONF_ROW, offsetof(struct dist_tail, multiply),
+	{ CONF_KEY(multiply, CONF_ROW, struct dist_tail),
 	  .fields = factor_fields },
-	{ "replace", CONF_RECORD, offsetof(struct dist_tail, replace),
+	{ CONF_KEY(replace, CONF_RECORD, struct dist_tail),
 	  .fields = replace_fields, .check = check_replace },
 	{ 0 },
 };
 const struct conf_field dist_time_fields[] = {
 	DIST_FIELDS(struct dist_time, body.),
-	{ "tail", CONF_RECORD, offsetof(struct dist_time, tail),
-	  .fields = tail_fields, .check = check_tail },
+	{ CONF_KEY(tail, CONF_RECORD, struct dist_time), .fields = tail_fields,
+	  .check = check_tail },
 	{ 0 },
 };
 

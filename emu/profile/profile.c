@@ -38,13 +38,9 @@ static bool is_dir(const char *path)
 static int beside(const char *self, const char *const places[], size_t n,
 		  char **ret)
 {
-	const char *slash = strrchr(self, '/');
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_free_ char *path = util_beside(self, places[i]);
 
-	for (size_t i = 0; slash && i < n; i++) {
-		_cleanup_free_ char *path = NULL;
-
-		path = util_text("%.*s/%s", (int)(slash - self), self,
-				 places[i]);
 		if (!path)
 			return -ENOMEM;
 		if (is_dir(path)) {
@@ -55,24 +51,20 @@ static int beside(const char *self, const char *const places[], size_t n,
 	return 0;
 }
 
-/* The running executable; -errno with a text. */
-static int executable(char *ret, size_t size, struct err *err)
+/* The running executable, malloc'ed; -errno with a text. */
+static int executable(char **ret, struct err *err)
 {
-	ssize_t n = readlink("/proc/self/exe", ret, size - 1);
-
-	if (n < 0)
-		return err_set(err, -errno, "/proc/self/exe: %s",
-			       strerror(errno));
-	ret[n] = '\0';
-	return 0;
+	*ret = util_program();
+	return *ret ? 0
+		    : err_set(err, -errno, "/proc/self/exe: %s",
+			      strerror(errno));
 }
 
 int profile_beside_executable(const char *in_tree, const char *installed,
 			      char **ret, struct err *err)
 {
-	_cleanup_free_ char *in_wheel = NULL;
-	char exe[4096];
-	int r = executable(exe, sizeof(exe), err);
+	_cleanup_free_ char *in_wheel = NULL, *exe = NULL;
+	int r = executable(&exe, err);
 
 	if (r < 0)
 		return r;
@@ -97,9 +89,9 @@ static int find_database(char **ret, struct err *err)
 					      "../../share/gpemu/profiles",
 					      UTIL_WHEEL_UP
 					      "/../share/gpemu/profiles" };
+	_cleanup_free_ char *exe = NULL;
 	Dl_info library = { 0 };
-	char exe[4096];
-	int r = executable(exe, sizeof(exe), err);
+	int r = executable(&exe, err);
 
 	if (r < 0)
 		return r;

@@ -23,14 +23,12 @@ int profile_beside_executable(const char *in_tree, const char *installed,
 			      char **ret, struct err *err);
 
 /* The first fields of a profile of most kinds. */
-#define PROFILE_HEAD(type)                                               \
-	{ "name", CONF_STRING, offsetof(type, name), .required = true }, \
-		{ "source", CONF_STRING, offsetof(type, source),         \
-		  .required = true },                                    \
-		{ "verified", CONF_BOOL, offsetof(type, verified),       \
-		  .required = true },                                    \
-	{                                                                \
-		"notes", CONF_STRING, offsetof(type, notes)              \
+#define PROFILE_HEAD(object)                                                 \
+	{ CONF_KEY(name, CONF_STRING, object), .required = true },           \
+		{ CONF_KEY(source, CONF_STRING, object), .required = true }, \
+		{ CONF_KEY(verified, CONF_BOOL, object), .required = true }, \
+	{                                                                    \
+		CONF_KEY(notes, CONF_STRING, object)                         \
 	}
 
 enum profile_kind {

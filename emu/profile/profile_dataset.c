@@ -11,26 +11,24 @@
 static const double MAX_FILE_BYTES = 1125899906842624.0;
 
 static const struct conf_field quantile_fields[] = {
-	{ "q", CONF_DOUBLE, offsetof(struct dataset_quantile, q),
-	  .required = true, .min = 0, .max = 1 },
-	{ "bytes", CONF_DOUBLE, offsetof(struct dataset_quantile, bytes),
+	{ CONF_KEY(q, CONF_DOUBLE, struct dataset_quantile), .required = true,
+	  .min = 0, .max = 1 },
+	{ CONF_KEY(bytes, CONF_DOUBLE, struct dataset_quantile),
 	  .required = true, .min = 0, .max = MAX_FILE_BYTES },
 	{ 0 },
 };
 static const struct conf_field fields[] = {
 	PROFILE_HEAD(struct dataset_profile),
-	{ "format", CONF_STRING, offsetof(struct dataset_profile, format),
+	{ CONF_KEY(format, CONF_STRING, struct dataset_profile),
 	  .required = true },
-	{ "files", CONF_UINT, offsetof(struct dataset_profile, files),
-	  .required = true, .min = 1, .max = 1e12 },
-	{ "classes", CONF_UINT, offsetof(struct dataset_profile, classes),
-	  .min = 0, .max = 1e9 },
-	{ "samples_per_file", CONF_UINT,
-	  offsetof(struct dataset_profile, samples_per_file), .min = 1,
-	  .max = 1e12 },
-	{ "sizes", CONF_LIST, offsetof(struct dataset_profile, sizes),
-	  .required = true, .item = CONF_ROW,
-	  .item_size = sizeof(struct dataset_quantile),
+	{ CONF_KEY(files, CONF_UINT, struct dataset_profile), .required = true,
+	  .min = 1, .max = 1e12 },
+	{ CONF_KEY(classes, CONF_UINT, struct dataset_profile), .min = 0,
+	  .max = 1e9 },
+	{ CONF_KEY(samples_per_file, CONF_UINT, struct dataset_profile),
+	  .min = 1, .max = 1e12 },
+	{ CONF_KEY(sizes, CONF_LIST, struct dataset_profile), .required = true,
+	  .item = CONF_ROW, .item_size = sizeof(struct dataset_quantile),
 	  .fields = quantile_fields },
 	{ 0 },
 };

@@ -18,13 +18,13 @@
 
 /* --- the board ------------------------------------------------------------ */
 
-#define BOARD_NUMBER(member, least, most)                                 \
-	{                                                                 \
-#member, CONF_DOUBLE, offsetof(struct gpu_board, member), \
-			.min = least, .max = most                         \
+#define BOARD_NUMBER(member, least, most)                                      \
+	{                                                                      \
+		CONF_KEY(member, CONF_DOUBLE, struct gpu_board), .min = least, \
+								 .max = most   \
 	}
 static const struct conf_field board_fields[] = {
-	{ "brand", CONF_STRING, offsetof(struct gpu_board, brand) },
+	{ CONF_KEY(brand, CONF_STRING, struct gpu_board) },
 	BOARD_NUMBER(compute_capability, 1, 100),
 	BOARD_NUMBER(cores, 1, 1e6),
 	BOARD_NUMBER(power_limit_w, .001, 1e5),
@@ -39,10 +39,9 @@ static const struct conf_field board_fields[] = {
 	BOARD_NUMBER(memory_bus_bits, 1, 1e6),
 	BOARD_NUMBER(pcie_generation, 1, 100),
 	BOARD_NUMBER(pcie_width, 1, 32),
-	{ "ecc", CONF_BOOL, offsetof(struct gpu_board, ecc) },
-	{ "mig", CONF_BOOL, offsetof(struct gpu_board, mig) },
-	{ "source", CONF_STRING, offsetof(struct gpu_board, source),
-	  .required = true },
+	{ CONF_KEY(ecc, CONF_BOOL, struct gpu_board) },
+	{ CONF_KEY(mig, CONF_BOOL, struct gpu_board) },
+	{ CONF_KEY(source, CONF_STRING, struct gpu_board), .required = true },
 	{ 0 },
 };
 
@@ -89,26 +88,21 @@ double gpu_board_power_w(const struct gpu_board *b, double busy)
 #define MAX_BATCH 1048576
 #define MAX_SAMPLE_BYTES 1e12 /* a batch of them is below 2^60 */
 
-#define ROW_NUMBER(member, most)                                        \
-	{                                                               \
-#member, CONF_DOUBLE, offsetof(struct gpu_row, member), \
-			.required = true, .min = 0, .max = most         \
-	}
-#define ROW_OPTIONAL(member, most)                                      \
-	{                                                               \
-#member, CONF_DOUBLE, offsetof(struct gpu_row, member), \
-			.min = 0, .max = most                           \
+#define ROW_NUMBER(member, most, needed)                          \
+	{                                                         \
+		CONF_KEY(member, CONF_DOUBLE, struct gpu_row),    \
+			.required = needed, .min = 0, .max = most \
 	}
 static const struct conf_field row_fields[] = {
-	{ "batch", CONF_UINT, offsetof(struct gpu_row, batch), .required = true,
+	{ CONF_KEY(batch, CONF_UINT, struct gpu_row), .required = true,
 	  .min = 1, .max = MAX_BATCH },
-	ROW_NUMBER(forward_ms, MAX_MS),
-	ROW_NUMBER(backward_ms, MAX_MS),
-	ROW_OPTIONAL(transfer_ms, MAX_MS),
-	ROW_OPTIONAL(peak_mib, MAX_MIB),
-	ROW_OPTIONAL(persistent_mib, MAX_MIB),
-	ROW_OPTIONAL(optimizer_ms, MAX_MS),
-	ROW_OPTIONAL(spread_pct, 1e4),
+	ROW_NUMBER(forward_ms, MAX_MS, true),
+	ROW_NUMBER(backward_ms, MAX_MS, true),
+	ROW_NUMBER(transfer_ms, MAX_MS, false),
+	ROW_NUMBER(peak_mib, MAX_MIB, false),
+	ROW_NUMBER(persistent_mib, MAX_MIB, false),
+	ROW_NUMBER(optimizer_ms, MAX_MS, false),
+	ROW_NUMBER(spread_pct, 1e4, false),
 	{ 0 },
 };
 
@@ -127,120 +121,108 @@ static int check_row(const void *object, struct err *err)
 }
 
 static const struct conf_field model_fields[] = {
-	{ "name", CONF_STRING, offsetof(struct gpu_model, name) },
-	{ "notes", CONF_STRING, offsetof(struct gpu_model, notes) },
-	{ "source", CONF_STRING, offsetof(struct gpu_model, source) },
-	{ "parameters", CONF_UINT, offsetof(struct gpu_model, parameters),
-	  .required = true, .min = 0, .max = 1e15 },
-	{ "sample_bytes", CONF_UINT, offsetof(struct gpu_model, sample_bytes),
-	  .min = 1, .max = MAX_SAMPLE_BYTES },
-	{ "model_transfer_ms", CONF_DOUBLE,
-	  offsetof(struct gpu_model, model_transfer_ms), .min = 0,
+	{ CONF_KEY(name, CONF_STRING, struct gpu_model) },
+	{ CONF_KEY(notes, CONF_STRING, struct gpu_model) },
+	{ CONF_KEY(source, CONF_STRING, struct gpu_model) },
+	{ CONF_KEY(parameters, CONF_UINT, struct gpu_model), .required = true,
+	  .min = 0, .max = 1e15 },
+	{ CONF_KEY(sample_bytes, CONF_UINT, struct gpu_model), .min = 1,
+	  .max = MAX_SAMPLE_BYTES },
+	{ CONF_KEY(model_transfer_ms, CONF_DOUBLE, struct gpu_model), .min = 0,
 	  .max = MAX_MS },
-	{ "host_ms", CONF_DOUBLE, offsetof(struct gpu_model, host_ms), .min = 0,
+	{ CONF_KEY(host_ms, CONF_DOUBLE, struct gpu_model), .min = 0,
 	  .max = MAX_MS },
-	{ "warmup_ms", CONF_LIST, offsetof(struct gpu_model, warmup_ms),
-	  .item = CONF_DOUBLE, .item_size = sizeof(double), .min = 0,
-	  .max = MAX_MS },
+	{ CONF_KEY(warmup_ms, CONF_LIST, struct gpu_model), .item = CONF_DOUBLE,
+	  .item_size = sizeof(double), .min = 0, .max = MAX_MS },
 	/* default: the last row's */
-	{ "last_batch", CONF_UINT, offsetof(struct gpu_model, last_batch),
-	  .min = 1, .max = MAX_BATCH },
-	{ "last_is_limit", CONF_BOOL,
-	  offsetof(struct gpu_model, last_is_limit) },
-	{ "tolerance_pct", CONF_DOUBLE,
-	  offsetof(struct gpu_model, tolerance_pct), .min = 0, .max = 100 },
-	{ "tolerance_points", CONF_UINT,
-	  offsetof(struct gpu_model, tolerance_points), .min = 0,
+	{ CONF_KEY(last_batch, CONF_UINT, struct gpu_model), .min = 1,
 	  .max = MAX_BATCH },
-	{ "rows", CONF_LIST, offsetof(struct gpu_model, rows), .required = true,
+	{ CONF_KEY(last_is_limit, CONF_BOOL, struct gpu_model) },
+	{ CONF_KEY(tolerance_pct, CONF_DOUBLE, struct gpu_model), .min = 0,
+	  .max = 100 },
+	{ CONF_KEY(tolerance_points, CONF_UINT, struct gpu_model), .min = 0,
+	  .max = MAX_BATCH },
+	{ CONF_KEY(rows, CONF_LIST, struct gpu_model), .required = true,
 	  .item = CONF_ROW, .item_size = sizeof(struct gpu_row),
 	  .fields = row_fields, .check = check_row },
 	{ 0 },
 };
 static const struct conf_field law_fields[] = {
-	{ "base_ms", CONF_DOUBLE, offsetof(struct gpu_law, base_ms),
+	{ CONF_KEY(base_ms, CONF_DOUBLE, struct gpu_law), .required = true,
+	  .min = 0, .max = MAX_MS },
+	{ CONF_KEY(per_sample_ms, CONF_DOUBLE, struct gpu_law),
 	  .required = true, .min = 0, .max = MAX_MS },
-	{ "per_sample_ms", CONF_DOUBLE, offsetof(struct gpu_law, per_sample_ms),
-	  .required = true, .min = 0, .max = MAX_MS },
-	{ "source", CONF_STRING, offsetof(struct gpu_law, source),
-	  .required = true },
+	{ CONF_KEY(source, CONF_STRING, struct gpu_law), .required = true },
 	{ 0 },
 };
-#define COPY_NUMBER(member)                                                    \
-	{                                                                      \
-#member, CONF_DOUBLE, offsetof(struct gpu_copies_row, member), \
-			.required = true, .min = 0, .max = MAX_MS              \
+#define COPY_NUMBER(member)                                           \
+	{                                                             \
+		CONF_KEY(member, CONF_DOUBLE, struct gpu_copies_row), \
+			.required = true, .min = 0, .max = MAX_MS     \
 	}
 static const struct conf_field copies_row_fields[] = {
-	{ "bytes", CONF_UINT, offsetof(struct gpu_copies_row, bytes),
-	  .required = true, .min = 1, .max = 1e15 },
+	{ CONF_KEY(bytes, CONF_UINT, struct gpu_copies_row), .required = true,
+	  .min = 1, .max = 1e15 },
 	COPY_NUMBER(pageable_ms),
 	COPY_NUMBER(pinned_ms),
 	COPY_NUMBER(pin_copy_ms),
 	{ 0 },
 };
 static const struct conf_field copies_fields[] = {
-	{ "rows", CONF_LIST, offsetof(struct gpu_copies, rows),
-	  .required = true, .item = CONF_ROW,
-	  .item_size = sizeof(struct gpu_copies_row),
+	{ CONF_KEY(rows, CONF_LIST, struct gpu_copies), .required = true,
+	  .item = CONF_ROW, .item_size = sizeof(struct gpu_copies_row),
 	  .fields = copies_row_fields },
-	{ "source", CONF_STRING, offsetof(struct gpu_copies, source),
-	  .required = true },
+	{ CONF_KEY(source, CONF_STRING, struct gpu_copies), .required = true },
 	{ 0 },
 };
 static const struct conf_field jump_fields[] = {
-	{ "bytes", CONF_UINT, offsetof(struct gpu_jump, bytes),
-	  .required = true, .min = 1, .max = 1e15 },
-	{ "source", CONF_STRING, offsetof(struct gpu_jump, source),
-	  .required = true },
+	{ CONF_KEY(bytes, CONF_UINT, struct gpu_jump), .required = true,
+	  .min = 1, .max = 1e15 },
+	{ CONF_KEY(source, CONF_STRING, struct gpu_jump), .required = true },
 	{ 0 },
 };
 static const struct conf_field noise_model_fields[] = {
-	{ "name", CONF_STRING, offsetof(struct gpu_noise_model, name) },
-	{ "cv_pct", CONF_DOUBLE, offsetof(struct gpu_noise_model, cv_pct),
+	{ CONF_KEY(name, CONF_STRING, struct gpu_noise_model) },
+	{ CONF_KEY(cv_pct, CONF_DOUBLE, struct gpu_noise_model),
 	  .required = true, .min = 0, .max = 100 },
 	{ 0 },
 };
 static const struct conf_field noise_fields[] = {
-	{ "models", CONF_MAP, offsetof(struct gpu_noise, models),
-	  .required = true, .item_size = sizeof(struct gpu_noise_model),
+	{ CONF_KEY(models, CONF_MAP, struct gpu_noise), .required = true,
+	  .item_size = sizeof(struct gpu_noise_model),
 	  .fields = noise_model_fields },
-	{ "source", CONF_STRING, offsetof(struct gpu_noise, source),
-	  .required = true },
+	{ CONF_KEY(source, CONF_STRING, struct gpu_noise), .required = true },
 	{ 0 },
 };
 
 static const struct conf_field fields[] = {
-	{ "name", CONF_STRING, offsetof(struct gpu_profile, name),
-	  .required = true },
-	{ "aliases", CONF_LIST, offsetof(struct gpu_profile, aliases),
-	  .item = CONF_STRING, .item_size = sizeof(char *) },
-	{ "source", CONF_STRING, offsetof(struct gpu_profile, source),
-	  .required = true },
-	{ "notes", CONF_STRING, offsetof(struct gpu_profile, notes) },
-	{ "precision", CONF_STRING, offsetof(struct gpu_profile, precision),
+	{ CONF_KEY(name, CONF_STRING, struct gpu_profile), .required = true },
+	{ CONF_KEY(aliases, CONF_LIST, struct gpu_profile), .item = CONF_STRING,
+	  .item_size = sizeof(char *) },
+	{ CONF_KEY(source, CONF_STRING, struct gpu_profile), .required = true },
+	{ CONF_KEY(notes, CONF_STRING, struct gpu_profile) },
+	{ CONF_KEY(precision, CONF_STRING, struct gpu_profile),
 	  .check = precision_check },
-	{ "memory_mib", CONF_DOUBLE, offsetof(struct gpu_profile, memory_mib),
+	{ CONF_KEY(memory_mib, CONF_DOUBLE, struct gpu_profile),
 	  .required = true, .min = 1, .max = MAX_MIB },
-	{ "usable_memory", CONF_DOUBLE,
-	  offsetof(struct gpu_profile, usable_memory), .min = 0.01, .max = 1 },
-	{ "sample_bytes", CONF_UINT, offsetof(struct gpu_profile, sample_bytes),
+	{ CONF_KEY(usable_memory, CONF_DOUBLE, struct gpu_profile), .min = 0.01,
+	  .max = 1 },
+	{ CONF_KEY(sample_bytes, CONF_UINT, struct gpu_profile),
 	  .required = true, .min = 1, .max = MAX_SAMPLE_BYTES },
-	{ "pinned", CONF_RECORD, offsetof(struct gpu_profile, pinned),
+	{ CONF_KEY(pinned, CONF_RECORD, struct gpu_profile),
 	  .fields = law_fields },
-	{ "pin_copy", CONF_RECORD, offsetof(struct gpu_profile, pin_copy),
+	{ CONF_KEY(pin_copy, CONF_RECORD, struct gpu_profile),
 	  .fields = law_fields },
-	{ "copies", CONF_RECORD, offsetof(struct gpu_profile, copies),
+	{ CONF_KEY(copies, CONF_RECORD, struct gpu_profile),
 	  .fields = copies_fields },
-	{ "transfer_jump", CONF_RECORD,
-	  offsetof(struct gpu_profile, transfer_jump), .fields = jump_fields },
-	{ "noise", CONF_RECORD, offsetof(struct gpu_profile, noise),
+	{ CONF_KEY(transfer_jump, CONF_RECORD, struct gpu_profile),
+	  .fields = jump_fields },
+	{ CONF_KEY(noise, CONF_RECORD, struct gpu_profile),
 	  .fields = noise_fields },
-	{ "board", CONF_RECORD, offsetof(struct gpu_profile, board),
+	{ CONF_KEY(board, CONF_RECORD, struct gpu_profile),
 	  .fields = board_fields, .check = board_check },
-	{ "models", CONF_MAP, offsetof(struct gpu_profile, models),
-	  .required = true, .item_size = sizeof(struct gpu_model),
-	  .fields = model_fields },
+	{ CONF_KEY(models, CONF_MAP, struct gpu_profile), .required = true,
+	  .item_size = sizeof(struct gpu_model), .fields = model_fields },
 	{ 0 },
 };
 
@@ -416,7 +398,7 @@ int gpu_profile_load_head(const char *name, struct gpu_profile *ret,
 void gpu_profile_free_models(struct gpu_profile *p)
 {
 	static const struct conf_field models[] = {
-		{ "models", CONF_MAP, offsetof(struct gpu_profile, models),
+		{ CONF_KEY(models, CONF_MAP, struct gpu_profile),
 		  .item_size = sizeof(struct gpu_model),
 		  .fields = model_fields },
 		{ 0 },

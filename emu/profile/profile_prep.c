@@ -9,30 +9,29 @@
 #include "emu/profile/profile.h"
 
 static const struct conf_field row_fields[] = {
-	{ "batch", CONF_UINT, offsetof(struct prep_row, batch),
-	  .required = true, .min = 1, .max = 1048576 },
-	{ "ms", CONF_DOUBLE, offsetof(struct prep_row, ms), .required = true,
+	{ CONF_KEY(batch, CONF_UINT, struct prep_row), .required = true,
+	  .min = 1, .max = 1048576 },
+	{ CONF_KEY(ms, CONF_DOUBLE, struct prep_row), .required = true,
 	  .min = 0, .max = DIST_MAX_NS / 1e6 },
 	{ 0 },
 };
 static const struct conf_field gpu_fields[] = {
-	{ "rows", CONF_LIST, offsetof(struct prep_gpu, rows), .required = true,
+	{ CONF_KEY(rows, CONF_LIST, struct prep_gpu), .required = true,
 	  .item = CONF_ROW, .item_size = sizeof(struct prep_row),
 	  .fields = row_fields },
-	{ "memory_mib", CONF_DOUBLE, offsetof(struct prep_gpu, memory_mib),
-	  .min = 0, .max = 1e9 },
-	{ "source", CONF_STRING, offsetof(struct prep_gpu, source),
-	  .required = true },
+	{ CONF_KEY(memory_mib, CONF_DOUBLE, struct prep_gpu), .min = 0,
+	  .max = 1e9 },
+	{ CONF_KEY(source, CONF_STRING, struct prep_gpu), .required = true },
 	{ 0 },
 };
 static const struct conf_field fields[] = {
 	PROFILE_HEAD(struct prep_profile),
-	{ "device", CONF_STRING, offsetof(struct prep_profile, device) },
-	{ "sample", CONF_RECORD, offsetof(struct prep_profile, sample),
+	{ CONF_KEY(device, CONF_STRING, struct prep_profile) },
+	{ CONF_KEY(sample, CONF_RECORD, struct prep_profile),
 	  .fields = dist_time_fields, .check = dist_time_check },
 	{ "per_mb", CONF_DURATION, offsetof(struct prep_profile, per_mb_ns),
 	  .min = 0, .max = DIST_MAX_NS },
-	{ "gpu", CONF_RECORD, offsetof(struct prep_profile, gpu),
+	{ CONF_KEY(gpu, CONF_RECORD, struct prep_profile),
 	  .fields = gpu_fields },
 	{ 0 },
 };

@@ -9,19 +9,19 @@
 #include "emu/profile/profile.h"
 
 static const struct conf_field row_fields[] = {
-	{ "jobs", CONF_UINT, offsetof(struct share_row, jobs), .min = 1,
+	{ CONF_KEY(jobs, CONF_UINT, struct share_row), .min = 1, .max = 1024,
+	  .required = true },
+	{ CONF_KEY(speedup, CONF_DOUBLE, struct share_row), .min = 0.01,
 	  .max = 1024, .required = true },
-	{ "speedup", CONF_DOUBLE, offsetof(struct share_row, speedup),
-	  .min = 0.01, .max = 1024, .required = true },
 	{ 0 },
 };
 
 static const struct conf_field fields[] = {
 	PROFILE_HEAD(struct share_profile),
-	{ "gpus", CONF_LIST, offsetof(struct share_profile, gpus),
-	  .item = CONF_STRING, .item_size = sizeof(char *) },
-	{ "rows", CONF_LIST, offsetof(struct share_profile, rows),
-	  .required = true, .fields = row_fields, .item = CONF_ROW,
+	{ CONF_KEY(gpus, CONF_LIST, struct share_profile), .item = CONF_STRING,
+	  .item_size = sizeof(char *) },
+	{ CONF_KEY(rows, CONF_LIST, struct share_profile), .required = true,
+	  .fields = row_fields, .item = CONF_ROW,
 	  .item_size = sizeof(struct share_row) },
 	{ 0 },
 };

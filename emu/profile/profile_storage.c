@@ -47,19 +47,19 @@ const char *storage_op_name(enum storage_op op)
 enum { MAX_REORDER = 1024 };
 
 static const struct conf_field reorder_fields[] = {
-	{ "in_queue", CONF_UINT, offsetof(struct storage_reorder, in_queue),
+	{ CONF_KEY(in_queue, CONF_UINT, struct storage_reorder),
 	  .required = true, .min = 1, .max = MAX_REORDER },
-	{ "share", CONF_DOUBLE, offsetof(struct storage_reorder, share),
+	{ CONF_KEY(share, CONF_DOUBLE, struct storage_reorder),
 	  .required = true, .min = 0, .max = 1 },
 	{ 0 },
 };
 
 static const struct conf_field loaded_fields[] = {
-	{ "in_queue", CONF_UINT, offsetof(struct storage_loaded, in_queue),
+	{ CONF_KEY(in_queue, CONF_UINT, struct storage_loaded),
 	  .required = true, .min = 1, .max = MAX_REORDER },
 	{ "size", CONF_SIZE, offsetof(struct storage_loaded, bytes),
 	  .required = true, .min = 1, .max = 1099511627776.0 },
-	{ "quantiles", CONF_LIST, offsetof(struct storage_loaded, quantiles),
+	{ CONF_KEY(quantiles, CONF_LIST, struct storage_loaded),
 	  .item = CONF_ROW, .item_size = sizeof(struct dist_quantile),
 	  .fields = dist_quantile_fields },
 	{ 0 },
@@ -138,12 +138,12 @@ static const struct conf_field class_fields[] = {
 	  .max = DIST_MAX_NS },
 	{ "settle", CONF_DURATION, offsetof(struct storage_class, settle_ns),
 	  .min = 0, .max = DIST_MAX_NS },
-	{ "reorder", CONF_LIST, offsetof(struct storage_class, reorder),
-	  .item = CONF_ROW, .item_size = sizeof(struct storage_reorder),
+	{ CONF_KEY(reorder, CONF_LIST, struct storage_class), .item = CONF_ROW,
+	  .item_size = sizeof(struct storage_reorder),
 	  .fields = reorder_fields },
-	{ "slots", CONF_UINT, offsetof(struct storage_class, slots), .min = 0,
+	{ CONF_KEY(slots, CONF_UINT, struct storage_class), .min = 0,
 	  .max = 1000 },
-	{ "loaded", CONF_LIST, offsetof(struct storage_class, loaded),
+	{ CONF_KEY(loaded, CONF_LIST, struct storage_class),
 	  .item = CONF_RECORD, .item_size = sizeof(struct storage_loaded),
 	  .fields = loaded_fields, .check = check_row },
 	RATE(struct storage_class, mb_per_s),
@@ -156,8 +156,8 @@ static const struct conf_field class_fields[] = {
 			.min = 0, .max = 1099511627776.0                  \
 	}
 static const struct conf_field time_fields[] = {
-	{ "bytes", CONF_SIZE, offsetof(struct storage_time, bytes),
-	  .required = true, .min = 1, .max = 1099511627776.0 },
+	{ CONF_KEY(bytes, CONF_SIZE, struct storage_time), .required = true,
+	  .min = 1, .max = 1099511627776.0 },
 	{ "time", CONF_DURATION, offsetof(struct storage_time, ns),
 	  .required = true, .min = 0, .max = DIST_MAX_NS },
 	{ 0 },
@@ -277,7 +277,7 @@ static const struct conf_field buffer_fields[] = {
 static const struct conf_field random_read_fields[] = {
 	{ "size", CONF_SIZE, offsetof(struct storage_measured, bytes),
 	  .required = true, .min = 512, .max = 1048576 },
-	{ "mb_per_s", CONF_DOUBLE, offsetof(struct storage_measured, mb_per_s),
+	{ CONF_KEY(mb_per_s, CONF_DOUBLE, struct storage_measured),
 	  .required = true, .min = 1e-3, .max = 1e7 },
 	{ 0 },
 };
@@ -288,11 +288,11 @@ static const struct conf_field random_read_fields[] = {
 	}
 /* Omitted parts cost nothing; present parts must name their source. */
 static const struct conf_field fields[] = {
-	{ "name", CONF_STRING, offsetof(struct storage_profile, name),
+	{ CONF_KEY(name, CONF_STRING, struct storage_profile),
 	  .required = true },
-	{ "source", CONF_STRING, offsetof(struct storage_profile, source),
+	{ CONF_KEY(source, CONF_STRING, struct storage_profile),
 	  .required = true },
-	{ "notes", CONF_STRING, offsetof(struct storage_profile, notes) },
+	{ CONF_KEY(notes, CONF_STRING, struct storage_profile) },
 	/* their offsets count from the whole profile */
 	{ "channels", CONF_RECORD, 0, .fields = channels_fields,
 	  .check = check_channels },
@@ -313,9 +313,8 @@ static const struct conf_field fields[] = {
 	CLASS("create", STORAGE_CREATE, check_name_class),
 	CLASS("remove", STORAGE_REMOVE, check_name_class),
 	CLASS("rename", STORAGE_RENAME, check_name_class),
-	{ "random_reads", CONF_LIST,
-	  offsetof(struct storage_profile, random_reads), .item = CONF_ROW,
-	  .item_size = sizeof(struct storage_measured),
+	{ CONF_KEY(random_reads, CONF_LIST, struct storage_profile),
+	  .item = CONF_ROW, .item_size = sizeof(struct storage_measured),
 	  .fields = random_read_fields },
 	{ 0 },
 };

@@ -5,15 +5,18 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/text/rows.h"
 #include "common/util.h"
-#include "emu/profile/csv.h"
 
-static const char *const columns[] = { "model",		 "batch_size",
-				       "forward_s",	 "backward_s",
-				       "transfer_s",	 "peak_mib",
-				       "persistent_mib", NULL };
-enum { MODEL, BATCH, FIRST };
+enum { MODEL, BATCH, FIRST, N_COLUMNS = FIRST + TABLE_COLUMNS };
 
+static const char *const columns[N_COLUMNS] = {
+	"model",      "batch_size", "forward_s",      "backward_s",
+	"transfer_s", "peak_mib",   "persistent_mib",
+};
+
+/* arbitrary: more samples than any GPU has room for */
+enum { BATCH_MAX = 1048576 };
 /* Above any valid cell; the memory tables contain diverged or negative fits,
  * which table_clean_memory replaces. */
 static const double MOST = 1e9;
@@ -139,120 +142,100 @@ double table_gap_error(const struct table_model *m)
 	return fmin(worst, 1);
 }
 
-static int read_point(const struct csv *csv, size_t row,
-		      struct table_point *ret, struct err *err)
+static int read_point(const struct rows *c, const int *at,
+		      struct table_point *ret)
 {
 	double batch, v;
-	int r = csv_number(csv, row, BATCH, 1, 1048576, &batch, err);
+	int r = rows_number(c, at[BATCH], columns[BATCH], 1, BATCH_MAX, &batch);
 
 	if (r < 0)
 		return r;
 	if (batch != floor(batch))
-		return csv_error(csv, row, err, "batch size %g is not whole",
-				 batch);
+		return rows_error(c, &c->f[at[BATCH]],
+				  "batch size %g is not whole", batch);
 	ret->batch = (uint64_t)batch;
-	for (size_t c = 0; c < TABLE_COLUMNS; c++) {
-		r = csv_number(csv, row, FIRST + c, is_time(c) ? 0 : -MOST,
-			       is_time(c) ? MOST / 1e3 : MOST, &v, err);
+	for (size_t i = 0; i < TABLE_COLUMNS; i++) {
+		r = rows_number(c, at[FIRST + i], columns[FIRST + i],
+				is_time(i) ? 0 : -MOST,
+				is_time(i) ? MOST / 1e3 : MOST, &v);
 		if (r < 0)
 			return r;
-		ret->v[c] = is_time(c) ? v * 1e3 : v;
+		ret->v[i] = is_time(i) ? v * 1e3 : v;
 	}
 	return 0;
 }
 
-static int new_model(struct table *t, const struct csv *csv, size_t row,
-		     struct err *err)
-{
-	const char *name = csv_text(csv, row, MODEL);
-	struct table_model *m;
-	int r;
-
-	if (!name[0])
-		return csv_error(csv, row, err, "a row without a model");
-	if (table_find(t, name))
-		return csv_error(csv, row, err,
-				 "the rows of '%s' are not contiguous", name);
-	r = more_models(t, name);
-	if (r < 0)
-		return r;
-	m = &t->models[t->n - 1];
-	m->points = calloc(csv->n_rows - row, sizeof(*m->points));
-	return m->points ? 0 : -ENOMEM;
-}
-
-static int add_row(struct table *t, const struct csv *csv, size_t row,
-		   struct err *err)
+static int add_row(struct table *t, const struct rows *c, const int *at)
 {
 	struct table_model *m = t->n ? &t->models[t->n - 1] : NULL;
-	int r;
+	struct table_point point = { 0 };
+	_cleanup_free_ char *name = NULL;
+	int r = rows_check_width(c);
 
-	if (!m || strcmp(m->name, csv_text(csv, row, MODEL))) {
-		r = new_model(t, csv, row, err);
-		if (r < 0)
-			return r;
-		m = &t->models[t->n - 1];
-	}
-	r = read_point(csv, row, &m->points[m->n], err);
+	if (r == 0)
+		r = rows_text(c, at[MODEL], &name);
+	if (r == 0)
+		r = read_point(c, at, &point);
 	if (r < 0)
 		return r;
-	if (m->n && m->points[m->n].batch <= m->points[m->n - 1].batch)
-		return csv_error(csv, row, err, "batch sizes must ascend");
-	m->n++;
-	return 0;
+	if (!name)
+		return rows_error(c, NULL, "a row without a model");
+	if (!m || strcmp(m->name, name)) {
+		if (table_find(t, name))
+			return rows_error(c, NULL,
+					  "the rows of '%s' are not contiguous",
+					  name);
+	} else if (point.batch <= m->points[m->n - 1].batch) {
+		return rows_error(c, NULL, "batch sizes must ascend");
+	}
+	return table_add(t, name, &point, false, &m);
 }
 
-static int add_rows(struct table *t, const struct csv *csv, struct err *err)
+static int add_rows(struct table *t, struct rows *c)
 {
-	int r = 0;
+	int at[N_COLUMNS];
+	int r = rows_begin_table(c, columns, N_COLUMNS, N_COLUMNS, at);
+	size_t n = 0;
 
-	for (size_t row = 0; r == 0 && row < csv->n_rows; row++)
-		r = add_row(t, csv, row, err);
-	if (r == 0 && !csv->n_rows)
-		r = err_set(err, -EINVAL, "%s:1: no rows", csv->name);
-	return r;
+	for (; r == 0 && rows_next(c); n++)
+		r = add_row(t, c, at);
+	return r == 0 && !n ? rows_error(c, NULL, "no rows") : r;
 }
 
 int table_parse(const char *bytes, size_t n, const char *name, struct table *t,
 		struct err *err)
 {
-	struct csv csv;
-	int r = csv_parse(bytes, n, name, columns, &csv, err);
+	struct rows c = {
+		.name = name, .at = bytes, .end = bytes + n, .err = err
+	};
 
-	if (r == 0)
-		r = add_rows(t, &csv, err);
-	csv_free(&csv);
-	return r;
+	return add_rows(t, &c);
 }
 
 /* table_parse of a file. */
 static int table_load(const char *path, struct table *ret, struct err *err)
 {
-	struct csv csv;
-	int r = csv_load(path, columns, &csv, err);
+	_cleanup_free_ char *bytes = NULL;
+	struct rows c;
+	int r = rows_load(&c, path, &bytes, err);
 
-	*ret = (struct table){ 0 };
-	if (r == 0)
-		r = add_rows(ret, &csv, err);
-	csv_free(&csv);
-	return r;
+	return r == 0 ? add_rows(ret, &c) : r;
 }
 
-static int cover_model(struct table_model *m, const struct csv *csv, size_t row,
-		       struct err *err)
+static int cover_model(struct table_model *m, const struct rows *c, int at)
 {
 	double last;
 	size_t n = 0;
-	int r = csv_number(csv, row, 2, 1, 1048576, &last, err);
+	int r = rows_number(c, at, "the last batch", 1, BATCH_MAX, &last);
 
 	if (r < 0)
 		return r;
 	while (n < m->n && (double)m->points[n].batch <= last)
 		n++;
 	if (!n || (double)m->points[n - 1].batch != last)
-		return csv_error(csv, row, err,
-				 "batch size %g of %s is not in the table",
-				 last, m->name);
+		return rows_error(c, &c->f[at],
+				  "batch size %g of %s is not in the table",
+				  last, m->name);
 	m->limit = n < m->n;
 	m->n = n;
 	return 0;
@@ -262,24 +245,32 @@ int table_cover(struct table *t, const char *path, const char *gpu,
 		struct err *err)
 {
 	static const char *const wanted[] = { "gpu", "model",
-					      "last_measured_batch_compute",
-					      NULL };
-	struct csv csv;
+					      "last_measured_batch_compute" };
+	_cleanup_free_ char *bytes = NULL;
+	int at[ARRAY_SIZE(wanted)];
 	size_t covered = 0;
-	int r = csv_load(path, wanted, &csv, err);
+	struct rows c;
+	int r = rows_load(&c, path, &bytes, err);
 
-	for (size_t row = 0; r == 0 && row < csv.n_rows; row++) {
-		struct table_model *m = table_find(t, csv_text(&csv, row, 1));
+	if (r == 0)
+		r = rows_begin_table(&c, wanted, ARRAY_SIZE(wanted),
+				     ARRAY_SIZE(wanted), at);
+	while (r == 0 && rows_next(&c)) {
+		_cleanup_free_ char *model = NULL;
+		struct table_model *m;
 
-		if (!m || strcmp(csv_text(&csv, row, 0), gpu))
+		r = rows_check_width(&c);
+		if (r == 0)
+			r = rows_text(&c, at[1], &model);
+		m = model ? table_find(t, model) : NULL;
+		if (r < 0 || !m || !rows_is(&c.f[at[0]], gpu))
 			continue;
-		r = cover_model(m, &csv, row, err);
+		r = cover_model(m, &c, at[2]);
 		covered++;
 	}
 	if (r == 0 && covered != t->n)
 		r = err_set(err, -EINVAL, "%s: %zu of %zu models of %s", path,
 			    covered, t->n, gpu);
-	csv_free(&csv);
 	return r;
 }
 

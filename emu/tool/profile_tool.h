@@ -53,24 +53,24 @@ int profile_tool_show_gpu(const struct gpu_profile *p, const char *model,
 			  struct err *err);
 
 /* Options that more than one subcommand has. */
-#define PROFILE_TOOL_FILE(key, type, member, text)                       \
-	{                                                                \
-		key, CONF_STRING, offsetof(type, member), .arg = "FILE", \
-							  .help = text   \
+#define PROFILE_TOOL_FILE(member, type, text)                       \
+	{                                                           \
+		CONF_KEY(member, CONF_STRING, type), .arg = "FILE", \
+						     .help = text   \
 	}
 #define PROFILE_TOOL_FORMAT(type)                                              \
 	{                                                                      \
-		"format", CONF_STRING, offsetof(type, format),                 \
+		CONF_KEY(format, CONF_STRING, type),                           \
 			.arg = "NAME[:OPTIONS]", .check = import_check,        \
 			.help = "format of the tables (default: the one that " \
 				"knows the file; --list format)"               \
 	}
 #define PROFILE_TOOL_TABLE_OPTIONS(type)                                       \
-	PROFILE_TOOL_FILE("memory_from", type, memory_from,                    \
+	PROFILE_TOOL_FILE(memory_from, type,                                   \
 			  "table of another GPU, for the models whose own "    \
 			  "memory cells are impossible"),                      \
 	{                                                                      \
-		"tolerance_pct", CONF_DOUBLE, offsetof(type, tolerance_pct),   \
+		CONF_KEY(tolerance_pct, CONF_DOUBLE, type),                    \
 			.arg = "PCT", .min = 0.05, .max = 50,                  \
 			.help = "largest deviation of a line from a measured " \
 				"point, unless the noise is larger (default "  \

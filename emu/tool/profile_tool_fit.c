@@ -21,8 +21,8 @@ struct options {
 };
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
-	{ "memory", CONF_SIZE, offsetof(struct options, memory), .arg = "SIZE",
-	  .min = 0, .max = 1e15, .check = gpu_memory_check,
+	{ CONF_KEY(memory, CONF_SIZE, struct options), .arg = "SIZE", .min = 0,
+	  .max = 1e15, .check = gpu_memory_check,
 	  .help = "memory of the GPU, such as 40G, instead of its profile's" },
 	{ 0 },
 };

@@ -16,8 +16,8 @@
 
 #include "common/program/cli.h"
 #include "common/json.h"
+#include "common/text/rows.h"
 #include "common/util.h"
-#include "emu/profile/csv.h"
 #include "emu/profile/profile_table.h"
 
 struct options {
@@ -33,27 +33,27 @@ struct options {
 	double tolerance_pct;
 };
 
-#define FILE_OPTION(key, member, text) \
-	PROFILE_TOOL_FILE(key, struct options, member, text)
-
 static const struct conf_field import_fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
 	PROFILE_TOOL_FORMAT(struct options),
-	FILE_OPTION("head", head,
-		    "profile that provides everything except the models"),
-	FILE_OPTION("coverage", coverage,
-		    "gpu,model,last_measured_batch_compute: larger batches are "
-		    "omitted"),
-	{ "gpu", CONF_STRING, offsetof(struct options, gpu), .arg = "NAME",
+	PROFILE_TOOL_FILE(head, struct options,
+			  "profile that provides everything except the models"),
+	PROFILE_TOOL_FILE(
+		coverage, struct options,
+		"gpu,model,last_measured_batch_compute: larger batches are "
+		"omitted"),
+	{ CONF_KEY(gpu, CONF_STRING, struct options), .arg = "NAME",
 	  .help = "name of the GPU in the coverage table (default: the name of "
 		  "the CSV file)" },
-	FILE_OPTION("model_transfer", model_transfer,
-		    "model,model_transfer_s (default: the parameters in fp32 "
-		    "over the link)"),
-	FILE_OPTION("facts", facts,
-		    "model,parameters (default: what the table has)"),
+	PROFILE_TOOL_FILE(
+		model_transfer, struct options,
+		"model,model_transfer_s (default: the parameters in fp32 "
+		"over the link)"),
+	PROFILE_TOOL_FILE(facts, struct options,
+			  "model,parameters (default: what the table has)"),
 	PROFILE_TOOL_TABLE_OPTIONS(struct options),
-	FILE_OPTION("output", output, "profile to write (default: stdout)"),
+	PROFILE_TOOL_FILE(output, struct options,
+			  "profile to write (default: stdout)"),
 	{ 0 },
 };
 
@@ -93,21 +93,46 @@ static int load_measured(char *const *paths, const struct options *o,
 	return r;
 }
 
-static bool same_model(const char *row, const char *model)
+static bool same_model(const struct rows_field *row, const char *model)
 {
-	size_t n = strlen(row);
-
-	return !strncmp(row, model, n) && (!model[n] || model[n] == ':');
+	return !strncmp(row->text, model, row->n) &&
+	       (!model[row->n] || model[row->n] == ':');
 }
 
-/* The number of `model`, or of all its variants, in a table of two columns. */
-static int look_up(const struct csv *csv, const char *model, double *ret,
-		   struct err *err)
+/* A table of the column `number` by models; no path: there is none. */
+struct facts {
+	const char *path, *number;
+	char *bytes;
+	struct rows rows;
+};
+
+static int load_facts(struct facts *f, struct err *err)
 {
-	for (size_t row = 0; row < csv->n_rows; row++)
-		if (same_model(csv_text(csv, row, 0), model))
-			return csv_number(csv, row, 1, 0, 1e15, ret, err);
-	return err_set(err, -EINVAL, "%s: no row of '%s'", csv->name, model);
+	return f->path ? rows_load(&f->rows, f->path, &f->bytes, err) : 0;
+}
+
+/* The number of `model`, or of all its variants; *ret is kept without a table.
+ */
+static int look_up(const struct facts *f, const char *model, double *ret)
+{
+	const char *const words[] = { "model", f->number };
+	struct rows c = f->rows;
+	bool found = false;
+	int at[2], r;
+
+	if (!f->path)
+		return 0;
+	r = rows_begin_table(&c, words, 2, 2, at);
+	while (r == 0 && rows_next(&c)) {
+		r = rows_check_width(&c);
+		if (r < 0 || found || !same_model(&c.f[at[0]], model))
+			continue;
+		r = rows_number(&c, at[1], f->number, 0, 1e15, ret);
+		found = true;
+	}
+	return r == 0 && !found ? err_set(c.err, -EINVAL, "%s: no row of '%s'",
+					  c.name, model)
+				: r;
 }
 
 /* --- one model -------------------------------------------------------- */
@@ -143,17 +168,15 @@ static int make_model(const struct gpu_profile *p, const struct table_model *t,
 
 /* Facts of a model that no step has. */
 static int add_facts(const struct gpu_profile *p, const struct table_model *t,
-		     const struct csv *facts, const struct csv *transfer,
-		     struct gpu_model *m, struct err *err)
+		     const struct facts *facts, const struct facts *transfer,
+		     struct gpu_model *m)
 {
 	double parameters = (double)t->parameters, seconds = 0;
-	int r = 0;
+	int r = look_up(facts, t->name, &parameters);
 
-	if (facts->n_columns)
-		r = look_up(facts, t->name, &parameters, err);
 	m->parameters = (uint64_t)parameters;
-	if (r == 0 && transfer->n_columns)
-		r = look_up(transfer, t->name, &seconds, err);
+	if (r == 0)
+		r = look_up(transfer, t->name, &seconds);
 	m->model_transfer_ms = seconds * 1e3;
 	if (t->sample_bytes != p->sample_bytes)
 		m->sample_bytes = t->sample_bytes;
@@ -180,8 +203,8 @@ static int add_noise(struct gpu_profile *p, const struct table_model *t)
 }
 
 static int make_models(struct gpu_profile *p, const struct table *t,
-		       const struct csv *facts, const struct csv *transfer,
-		       const struct options *o, struct err *err)
+		       const struct facts *facts, const struct facts *transfer,
+		       const struct options *o)
 {
 	struct gpu_model *m = calloc(t->n, sizeof(*m));
 	int r = m ? 0 : -ENOMEM;
@@ -189,7 +212,7 @@ static int make_models(struct gpu_profile *p, const struct table *t,
 	p->models.items = m;
 	for (size_t i = 0; r == 0 && i < t->n; i++) {
 		p->models.n = i + 1;
-		r = add_facts(p, &t->models[i], facts, transfer, &m[i], err);
+		r = add_facts(p, &t->models[i], facts, transfer, &m[i]);
 		if (r == 0)
 			r = make_model(p, &t->models[i], o, &m[i]);
 		if (r == 0)
@@ -203,13 +226,10 @@ static int make_models(struct gpu_profile *p, const struct table *t,
 static int import(void *options, char **paths, FILE *f, json_t **ret,
 		  struct err *err)
 {
-	static const char *const facts_columns[] = { "model", "parameters",
-						     NULL };
-	static const char *const transfer_columns[] = { "model",
-							"model_transfer_s",
-							NULL };
 	const struct options *o = options;
-	struct csv facts = { 0 }, transfer = { 0 };
+	struct facts facts = { .path = o->facts, .number = "parameters" };
+	struct facts transfer = { .path = o->model_transfer,
+				  .number = "model_transfer_s" };
 	struct gpu_profile p;
 	struct table t = { 0 };
 	int r;
@@ -222,17 +242,16 @@ static int import(void *options, char **paths, FILE *f, json_t **ret,
 	gpu_profile_free_models(&p);
 	if (r == 0)
 		r = load_measured(paths, o, &p, &t, err);
-	if (r == 0 && o->facts)
-		r = csv_load(o->facts, facts_columns, &facts, err);
-	if (r == 0 && o->model_transfer)
-		r = csv_load(o->model_transfer, transfer_columns, &transfer,
-			     err);
 	if (r == 0)
-		r = make_models(&p, &t, &facts, &transfer, o, err);
+		r = load_facts(&facts, err);
+	if (r == 0)
+		r = load_facts(&transfer, err);
+	if (r == 0)
+		r = make_models(&p, &t, &facts, &transfer, o);
 	if (r == 0)
 		r = profile_tool_write(&p, o->output, err);
-	csv_free(&facts);
-	csv_free(&transfer);
+	free(facts.bytes);
+	free(transfer.bytes);
 	table_free(&t);
 	gpu_profile_free(&p);
 	return r;

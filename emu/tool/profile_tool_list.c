@@ -18,11 +18,10 @@ struct options {
 };
 static const struct conf_field list_fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
-	{ "models", CONF_STRING, offsetof(struct options, models),
-	  .arg = "PATTERN",
+	{ CONF_KEY(models, CONF_STRING, struct options), .arg = "PATTERN",
 	  .help = "list the models of all GPUs whose name contains PATTERN, or "
 		  "matches it if it has * or ?" },
-	{ "markdown", CONF_BOOL, offsetof(struct options, markdown),
+	{ CONF_KEY(markdown, CONF_BOOL, struct options),
 	  .help = "print the page of docs/ on the database" },
 	{ 0 },
 };

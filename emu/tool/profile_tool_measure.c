@@ -37,42 +37,41 @@ struct options {
 	char **argv;
 };
 
-#define WORD(key, member, name, text)                               \
-	{                                                           \
-		key, CONF_STRING, offsetof(struct options, member), \
-			.arg = name, .help = text                   \
+#define WORD(member, name, text)                                            \
+	{                                                                   \
+		CONF_KEY(member, CONF_STRING, struct options), .arg = name, \
+							       .help = text \
 	}
 
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
-	WORD("device", device, "NAME",
+	WORD(device, "NAME",
 	     "cpu, cuda, cuda:N, mps (default auto: the first available)"),
-	WORD("models", models, "LIST",
+	WORD(models, "LIST",
 	     "models and groups, with commas: torchvision (the 36, default), "
 	     "transformer (ViT, Swin, ConvNeXt, BERT, GPT-2, where they are "
 	     "installed), all, timm/NAME"),
-	WORD("batches", batches, "LIST",
+	WORD(batches, "LIST",
 	     "batch sizes such as 1,2,4-8, or auto[:N]: up to N (default "
 	     "auto:256)"),
-	WORD("precision", precision, "LIST", "fp32, tf32, bf16 (default fp32)"),
-	WORD("channels_last", channels_last, "HOW",
+	WORD(precision, "LIST", "fp32, tf32, bf16 (default fp32)"),
+	WORD(channels_last, "HOW",
 	     "off, on or both: memory layout of images (default off)"),
-	WORD("sequence", sequence, "LIST",
-	     "tokens per text sample (default 128)"),
-	{ "image_size", CONF_UINT, offsetof(struct options, image_size),
-	  .arg = "N", .min = 32, .max = 4096,
+	WORD(sequence, "LIST", "tokens per text sample (default 128)"),
+	{ CONF_KEY(image_size, CONF_UINT, struct options), .arg = "N",
+	  .min = 32, .max = 4096,
 	  .help = "image side in pixels (default 224)" },
-	{ "seconds", CONF_DOUBLE, offsetof(struct options, seconds), .arg = "S",
+	{ CONF_KEY(seconds, CONF_DOUBLE, struct options), .arg = "S",
 	  .min = 0.01, .max = 3600,
 	  .help = "time per point, at least three steps (default 2)" },
 	{ "memory", CONF_SIZE, offsetof(struct options, memory_bytes),
 	  .arg = "SIZE", .min = 16 * MIB, .max = 1e15,
 	  .help = "limit on the memory of the device to use" },
-	{ "threads", CONF_UINT, offsetof(struct options, threads), .arg = "N",
-	  .min = 1, .max = 4096, .help = "CPU threads (default: PyTorch's)" },
-	PROFILE_TOOL_FILE("output", struct options, output, "the profile"),
+	{ CONF_KEY(threads, CONF_UINT, struct options), .arg = "N", .min = 1,
+	  .max = 4096, .help = "CPU threads (default: PyTorch's)" },
+	PROFILE_TOOL_FILE(output, struct options, "the profile"),
 	PROFILE_TOOL_FILE(
-		"state", struct options, state,
+		state, struct options,
 		"state file with the measured points, from which a stopped run "
 		"continues (default: the name of the output with .state)"),
 	{ 0 },

@@ -58,49 +58,52 @@ static int check_bandwidth(const void *object, struct err *err)
 		       : 0;
 }
 
-#define FIELD(key, type, member) key, type, offsetof(struct options, member)
-#define COMMON_FIELDS                                                        \
-	CLI_COMMON_FIELDS(struct options, common),                           \
-		{ FIELD("output", CONF_STRING, output), .short_opt = 'o',    \
-		  .arg = "FILE",                                             \
-		  .help = "profile to write (default: stdout)" },            \
-		{ FIELD("name", CONF_STRING, name), .arg = "NAME",           \
-		  .help = "name (default: that of the output, or mine)" },   \
-	{                                                                    \
-		FIELD("source", CONF_STRING, source),                        \
-			.arg = "TEXT",                                       \
-			.help = "where the numbers are from (default: this " \
-				"command)"                                   \
+#define FIELD(member, type) CONF_KEY(member, type, struct options)
+#define COMMON_FIELDS                                                          \
+	CLI_COMMON_FIELDS(struct options, common),                             \
+		{ FIELD(output, CONF_STRING), .short_opt = 'o', .arg = "FILE", \
+		  .help = "profile to write (default: stdout)" },              \
+		{ FIELD(name, CONF_STRING), .arg = "NAME",                     \
+		  .help = "name (default: that of the output, or mine)" },     \
+	{                                                                      \
+		FIELD(source, CONF_STRING),                                    \
+			.arg = "TEXT",                                         \
+			.help = "where the numbers are from (default: this "   \
+				"command)"                                     \
 	}
 
 static const struct conf_field storage_fields[] = {
 	COMMON_FIELDS,
-	{ FIELD("read_latency", CONF_DURATION, read_latency_ns), .min = 0,
+	{ "read_latency", CONF_DURATION,
+	  offsetof(struct options, read_latency_ns), .min = 0,
 	  .max = DIST_MAX_NS, .arg = "DURATION",
 	  .help = "latency of one read, before its bytes arrive: 500us" },
-	{ FIELD("bandwidth", CONF_STRING, bandwidth), .check = check_bandwidth,
+	{ FIELD(bandwidth, CONF_STRING), .check = check_bandwidth,
 	  .arg = "RATE",
 	  .help = "bandwidth of all reads together, bytes per s: 150M, 1.5G "
 		  "(10^9)" },
-	{ FIELD("iops", CONF_DOUBLE, iops), .min = 0, .max = 1e9, .arg = "N",
+	{ FIELD(iops, CONF_DOUBLE), .min = 0, .max = 1e9, .arg = "N",
 	  .help = "operations per s at most; 0: no limit" },
-	{ FIELD("open_latency", CONF_DURATION, open_latency_ns), .min = 0,
+	{ "open_latency", CONF_DURATION,
+	  offsetof(struct options, open_latency_ns), .min = 0,
 	  .max = DIST_MAX_NS, .arg = "DURATION", .help = "latency of an open" },
-	{ FIELD("seek", CONF_DURATION, seek_ns), .min = 0, .max = DIST_MAX_NS,
-	  .arg = "DURATION",
+	{ "seek", CONF_DURATION, offsetof(struct options, seek_ns), .min = 0,
+	  .max = DIST_MAX_NS, .arg = "DURATION",
 	  .help = "a disk: mean seek, half a rotation included; it serves one "
 		  "read at a time" },
-	{ FIELD("write_bandwidth", CONF_STRING, write_bandwidth),
-	  .check = check_bandwidth, .arg = "RATE",
+	{ FIELD(write_bandwidth, CONF_STRING), .check = check_bandwidth,
+	  .arg = "RATE",
 	  .help = "bandwidth of all writes together (default: a write costs "
 		  "what a read does)" },
-	{ FIELD("write_buffer", CONF_SIZE, write_buffer), .min = 4096,
-	  .max = 1099511627776.0, .arg = "SIZE",
+	{ FIELD(write_buffer, CONF_SIZE), .min = 4096, .max = 1099511627776.0,
+	  .arg = "SIZE",
 	  .help = "bytes that are written as fast as they are read; then "
 		  "--write-bandwidth (default: 128K)" },
-	{ FIELD("write_latency", CONF_DURATION, write_latency_ns), .min = 0,
+	{ "write_latency", CONF_DURATION,
+	  offsetof(struct options, write_latency_ns), .min = 0,
 	  .max = DIST_MAX_NS, .arg = "DURATION", .help = "latency of a write" },
-	{ FIELD("sync_latency", CONF_DURATION, sync_latency_ns), .min = 0,
+	{ "sync_latency", CONF_DURATION,
+	  offsetof(struct options, sync_latency_ns), .min = 0,
 	  .max = DIST_MAX_NS, .arg = "DURATION",
 	  .help = "latency of an fsync, once the buffer is empty" },
 	{ 0 },
@@ -108,25 +111,24 @@ static const struct conf_field storage_fields[] = {
 
 static const struct conf_field gpu_fields[] = {
 	COMMON_FIELDS,
-	{ FIELD("model", CONF_STRING, model), .arg = "NAME",
+	{ FIELD(model, CONF_STRING), .arg = "NAME",
 	  .help = "the model that was trained" },
-	{ FIELD("rate", CONF_DOUBLE, rate), .min = GPU_RATE_MIN,
-	  .max = GPU_RATE_MAX, .arg = "N",
+	{ FIELD(rate, CONF_DOUBLE), .min = GPU_RATE_MIN, .max = GPU_RATE_MAX,
+	  .arg = "N",
 	  .help = "samples per s of one GPU that never waits for data" },
-	{ FIELD("batch", CONF_UINT, batch), .max = 1048576, .arg = "N",
+	{ FIELD(batch, CONF_UINT), .max = 1048576, .arg = "N",
 	  .help = "the batch size that was measured: others need "
 		  "--extrapolate; 0 (default): the rate holds for all" },
-	{ FIELD("precision", CONF_STRING, precision), .check = precision_check,
+	{ FIELD(precision, CONF_STRING), .check = precision_check,
 	  .arg = "fp32|tf32|amp|fp16|bf16|fp8",
 	  .help = "precision of that measurement" },
-	{ FIELD("memory", CONF_SIZE, memory), .max = 1e15, .arg = "SIZE",
+	{ FIELD(memory, CONF_SIZE), .max = 1e15, .arg = "SIZE",
 	  .check = gpu_memory_check,
 	  .help = "memory of the GPU (default: any batch fits)" },
-	{ FIELD("parameters", CONF_UINT, parameters), .max = 1e15, .arg = "N",
+	{ FIELD(parameters, CONF_UINT), .max = 1e15, .arg = "N",
 	  .help = "parameters of the model, for gradients and checkpoints "
 		  "(default: as in other profiles)" },
-	{ FIELD("sample_bytes", CONF_UINT, sample_bytes), .max = 1e12,
-	  .arg = "N",
+	{ FIELD(sample_bytes, CONF_UINT), .max = 1e12, .arg = "N",
 	  .help = "bytes of a sample on the GPU (default: as in other "
 		  "profiles)" },
 	{ 0 },

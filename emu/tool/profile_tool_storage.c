@@ -33,30 +33,28 @@ struct options {
 };
 
 #define OUTPUT_FIELDS                                                         \
-	{ "name", CONF_STRING, offsetof(struct options, name), .arg = "NAME", \
+	{ CONF_KEY(name, CONF_STRING, struct options), .arg = "NAME",         \
 	  .help = "name of the profile (default: that of the output)" },      \
-		PROFILE_TOOL_FILE("output", struct options, output,           \
-				  "the profile"),                             \
-		PROFILE_TOOL_FILE("against", struct options, against,         \
+		PROFILE_TOOL_FILE(output, struct options, "the profile"),     \
+		PROFILE_TOOL_FILE(against, struct options,                    \
 				  "compare this profile with the device, by " \
 				  "name or file"),                            \
 		PROFILE_TOOL_FILE(                                            \
-			"state", struct options, state,                       \
+			state, struct options,                                \
 			"state file with the measured points, from "          \
 			"which a stopped run continues (default: the "        \
 			"name of the output with .state)")
 
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
-	{ "storage", CONF_STRING, offsetof(struct options, storage),
-	  .arg = "PATH",
+	{ CONF_KEY(storage, CONF_STRING, struct options), .arg = "PATH",
 	  .help = "a folder, in which files are made and removed, or a file of "
 		  "at least 16 MiB, which is only read" },
-	{ "space", CONF_SIZE, offsetof(struct options, space), .arg = "SIZE",
-	  .min = 0, .max = 1e15,
+	{ CONF_KEY(space, CONF_SIZE, struct options), .arg = "SIZE", .min = 0,
+	  .max = 1e15,
 	  .help = "limit of bytes written into the folder; choose more than "
 		  "the device's own cache (default 1G)" },
-	{ "seconds", CONF_DOUBLE, offsetof(struct options, seconds), .arg = "S",
+	{ CONF_KEY(seconds, CONF_DOUBLE, struct options), .arg = "S",
 	  .min = .01, .max = 3600,
 	  .help = "time per point, of some 40 points (default 2)" },
 	OUTPUT_FIELDS,
@@ -65,15 +63,15 @@ static const struct conf_field fields[] = {
 
 static const struct conf_field bucket_fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
-	{ "storage", CONF_STRING, offsetof(struct options, storage),
+	{ CONF_KEY(storage, CONF_STRING, struct options),
 	  .arg = "s3://BUCKET[/PREFIX]",
 	  .help = "objects below a prefix, which are only read, with the keys "
 		  "and the endpoint that AWS's tools take" },
-	{ "requests", CONF_UINT, offsetof(struct options, requests), .arg = "N",
+	{ CONF_KEY(requests, CONF_UINT, struct options), .arg = "N",
 	  .min = POINTS_REQUESTS, .max = 1e9,
 	  .help = "limit of requests, LIST and GET (default 2000)" },
-	{ "download", CONF_SIZE, offsetof(struct options, download),
-	  .arg = "SIZE", .min = POINTS_BYTES, .max = 1e15,
+	{ CONF_KEY(download, CONF_SIZE, struct options), .arg = "SIZE",
+	  .min = POINTS_BYTES, .max = 1e15,
 	  .help = "limit of bytes received (default 1G)" },
 	OUTPUT_FIELDS,
 	{ 0 },

@@ -31,23 +31,22 @@ struct options {
 
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
-	{ "device", CONF_STRING, offsetof(struct options, device),
-	  .arg = "NAME",
+	{ CONF_KEY(device, CONF_STRING, struct options), .arg = "NAME",
 	  .help = "cpu, cuda, cuda:N, mps (default auto: the first "
 		  "available)" },
-	{ "models", CONF_STRING, offsetof(struct options, models),
-	  .arg = "LIST", .help = "models of the profile (default: all)" },
-	{ "batches", CONF_STRING, offsetof(struct options, batches),
-	  .arg = "LIST", .help = "batch sizes (default: midway between rows)" },
-	{ "points", CONF_UINT, offsetof(struct options, points), .arg = "N",
-	  .min = 1, .max = 1000,
+	{ CONF_KEY(models, CONF_STRING, struct options), .arg = "LIST",
+	  .help = "models of the profile (default: all)" },
+	{ CONF_KEY(batches, CONF_STRING, struct options), .arg = "LIST",
+	  .help = "batch sizes (default: midway between rows)" },
+	{ CONF_KEY(points, CONF_UINT, struct options), .arg = "N", .min = 1,
+	  .max = 1000,
 	  .help = "number of batch sizes per model, without --batches (default "
 		  "3)" },
-	{ "seconds", CONF_DOUBLE, offsetof(struct options, seconds), .arg = "S",
+	{ CONF_KEY(seconds, CONF_DOUBLE, struct options), .arg = "S",
 	  .min = 0.01, .max = 3600,
 	  .help = "time per batch size, at least three steps (default 2)" },
-	{ "threads", CONF_UINT, offsetof(struct options, threads), .arg = "N",
-	  .min = 1, .max = 4096, .help = "CPU threads (default: PyTorch's)" },
+	{ CONF_KEY(threads, CONF_UINT, struct options), .arg = "N", .min = 1,
+	  .max = 4096, .help = "CPU threads (default: PyTorch's)" },
 	{ 0 },
 };
 

@@ -28,13 +28,12 @@ struct options {
 static const struct conf_field verify_fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
 	PROFILE_TOOL_FORMAT(struct options),
-	{ "against", CONF_LIST, offsetof(struct options, against),
-	  .arg = "FILE", .item = CONF_STRING, .item_size = sizeof(char *),
-	  .lone = true,
+	{ CONF_KEY(against, CONF_LIST, struct options), .arg = "FILE",
+	  .item = CONF_STRING, .item_size = sizeof(char *), .lone = true,
 	  .help = "the measured table; may be given several times" },
 	PROFILE_TOOL_TABLE_OPTIONS(struct options),
-	{ "hold_out", CONF_UINT, offsetof(struct options, hold_out), .arg = "N",
-	  .min = 2, .max = 1000,
+	{ CONF_KEY(hold_out, CONF_UINT, struct options), .arg = "N", .min = 2,
+	  .max = 1000,
 	  .help = "leave every Nth point out of the table, thin the rest as "
 		  "import does, and print the deviation from those left out" },
 	{ 0 },

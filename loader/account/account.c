@@ -2,6 +2,7 @@
 #include "loader/account/account.h"
 
 #include "common/counts.h"
+#include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -176,19 +177,13 @@ double account_samples_per_s(const struct account *a)
 
 static void set_s(json_t *j, const char *key, uint64_t ns)
 {
-	json_object_set_new(j, key, json_real((double)ns / (double)NS_PER_S));
-}
-
-static void set_n(json_t *j, const char *key, uint64_t n)
-{
-	json_object_set_new(j, key, json_integer((json_int_t)n));
+	json_add_real(j, key, (double)ns / (double)NS_PER_S);
 }
 
 /* Of the sum of `n` GPUs. */
 static void set_mean_s(json_t *j, const char *key, uint64_t ns, uint32_t n)
 {
-	json_object_set_new(
-		j, key, json_real((double)ns / MAX(n, 1) / (double)NS_PER_S));
+	json_add_real(j, key, (double)ns / MAX(n, 1) / (double)NS_PER_S);
 }
 
 static void set_au(json_t *j, double au)
@@ -234,10 +229,8 @@ static void set_rates(json_t *j, const struct account *a)
 {
 	double mib = (double)a->bytes / (double)MIB;
 
-	json_object_set_new(j, "samples_per_s",
-			    json_real(account_samples_per_s(a)));
-	json_object_set_new(j, "mib_per_s",
-			    json_real(per(mib, (double)a->elapsed_ns)));
+	json_add_real(j, "samples_per_s", account_samples_per_s(a));
+	json_add_real(j, "mib_per_s", per(mib, (double)a->elapsed_ns));
 	set_au(j, account_au(a));
 }
 
@@ -247,36 +240,36 @@ json_t *account_json(const struct account *a, bool total)
 	double gib = (double)a->bytes / (double)GIB;
 
 	if (!total)
-		set_n(j, "epoch", a->epoch);
+		json_add_integer(j, "epoch", a->epoch);
 	set_s(j, "seconds", a->elapsed_ns);
 	set_s(j, "wall_seconds", a->wall_ns);
-	set_n(j, "steps", a->steps);
-	set_n(j, "samples", a->samples);
-	set_n(j, "failed_samples", a->failed_samples);
-	set_n(j, "bypassed_samples", a->work.bypassed_samples);
-	set_n(j, "distinct_samples", a->distinct_samples);
+	json_add_integer(j, "steps", a->steps);
+	json_add_integer(j, "samples", a->samples);
+	json_add_integer(j, "failed_samples", a->failed_samples);
+	json_add_integer(j, "bypassed_samples", a->work.bypassed_samples);
+	json_add_integer(j, "distinct_samples", a->distinct_samples);
 	json_object_set_new(j, "class_entropy_bits",
 			    a->n_class_bits ? json_real(a->class_bits /
 							(double)a->n_class_bits)
 					    : json_null());
-	set_n(j, "bytes", a->bytes);
-	set_n(j, "bytes_read", a->work.bytes_read);
-	set_n(j, "batch_bytes", a->batch_bytes);
+	json_add_integer(j, "bytes", a->bytes);
+	json_add_integer(j, "bytes_read", a->work.bytes_read);
+	json_add_integer(j, "batch_bytes", a->batch_bytes);
 	set_rates(j, a);
 	set_gpu_times(j, &a->all, a->gpus);
 	set_mean_s(j, "transfer_s", a->transfer_ns, a->gpus);
 	set_s(j, "pin_s", a->pin_ns); /* over all batches */
 	json_object_set_new(j, "gpus", gpus_json(a));
-	set_n(j, "checkpoints", a->checkpoints);
-	set_n(j, "checkpoint_bytes", a->checkpoint_bytes);
+	json_add_integer(j, "checkpoints", a->checkpoints);
+	json_add_integer(j, "checkpoint_bytes", a->checkpoint_bytes);
 	set_s(j, "checkpoint_s", a->checkpoint_ns);
 	set_s(j, "checkpoint_stall_s", a->checkpoint_stall_ns);
 	set_s(j, "first_batch_s", a->first_batch_ns);
 	json_object_set_new(j, "step_ms", hist_json(&a->step, NS_PER_MS));
 	json_object_set_new(j, "read_ms", hist_json(&a->work.read, NS_PER_MS));
 	json_object_set_new(j, "prep_ms", hist_json(&a->work.prep, NS_PER_MS));
-	json_object_set_new(j, "prep_samples_per_core_s",
-			    json_real(per(1, hist_mean(&a->work.prep))));
+	json_add_real(j, "prep_samples_per_core_s",
+		      per(1, hist_mean(&a->work.prep)));
 	json_object_set_new(j, "queue", hist_json(&a->queue, 1));
 	set_s(j, "cpu_s", a->cpu_ns);
 	json_object_set_new(j, "cpu_s_per_gib",

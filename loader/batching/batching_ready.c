@@ -44,8 +44,7 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "bound", CONF_UINT, offsetof(struct options, bound), .max = 4096,
-	  .arg = "N",
+	{ CONF_KEY(bound, CONF_UINT, struct options), .max = 4096, .arg = "N",
 	  .help = "batches after its own in which a sample may be" },
 	{ 0 },
 };
@@ -202,9 +201,7 @@ const struct batching_ops batching_ready = {
 		    .summary = "samples make batches as they become ready, as "
 			       "in MinatoLoader",
 		    .state_size = sizeof(struct ready),
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.any_order = true,
 	.init = init,
 	.fini = fini,

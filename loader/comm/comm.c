@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <string.h>
 
 #include "common/util.h"
@@ -108,11 +107,11 @@ static void set_launcher(void)
 
 int comm_launch(uint32_t size, int argc, char **argv, struct err *err)
 {
-	char self[PATH_MAX], n[16];
-	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char n[16];
+	_cleanup_free_ char *self = util_program();
 	_cleanup_free_ char **v = calloc((size_t)argc + 4, sizeof(*v));
 
-	if (length < 0 || !v)
+	if (!self || !v)
 		return err_set(err, -errno, "mpirun: %s", strerror(errno));
 	for (int i = 1; i < argc; i++)
 		if (!strcmp(argv[i], ":"))
@@ -120,7 +119,6 @@ int comm_launch(uint32_t size, int argc, char **argv, struct err *err)
 				       "--nodes: mpirun would take what "
 				       "follows the argument ':' for another "
 				       "program");
-	self[length] = 0;
 	snprintf(n, sizeof(n), "%" PRIu32, size);
 	v[0] = (char *)"mpirun";
 	v[1] = (char *)"-n";

@@ -7,8 +7,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -19,21 +17,14 @@ static const char *const places[] = { "gpemu-mpi.so", GPEMU_MPI_MODULE };
 /* NULL: with the reason of the last place in dlerror(3). */
 static void *load(void)
 {
-	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
-	const char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
+	_cleanup_free_ char *program = util_program();
 	void *module = NULL;
 
-	if (!slash)
-		return NULL;
-	n = slash + 1 - path;
-	for (size_t i = 0; !module && i < ARRAY_SIZE(places); i++) {
-		size_t left = sizeof(path) - (size_t)n;
+	for (size_t i = 0; program && !module && i < ARRAY_SIZE(places); i++) {
+		_cleanup_free_ char *path = util_beside(program, places[i]);
 
-		if ((size_t)snprintf(path + n, left, "%s", places[i]) >= left)
-			continue;
 		/* global: modules of Open MPI look up its functions */
-		if (access(path, F_OK) == 0)
+		if (path && access(path, F_OK) == 0)
 			module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 	}
 	return module;

@@ -401,14 +401,13 @@ static const struct conf_field fields[] = {
 	  .min = 1e-6, .max = 1e6,
 	  .help = "multiply every size: 0.1 has the profile's shape in a "
 		  "tenth of the bytes (1)" },
-	{ "jobs", CONF_UINT, offsetof(struct options, jobs), .short_opt = 'j',
+	{ CONF_KEY(jobs, CONF_UINT, struct options), .short_opt = 'j',
 	  .arg = "N", .max = 1024,
 	  .help = "threads; 0: one per processor (0)" },
-	{ "force", CONF_BOOL, offsetof(struct options, force), .cli_only = true,
+	{ CONF_KEY(force, CONF_BOOL, struct options), .cli_only = true,
 	  .help = "replace files that were made with other options, and write "
 		  "next to files of others" },
-	{ "progress", CONF_STRING, offsetof(struct options, progress),
-	  .arg = "auto|on|off",
+	{ CONF_KEY(progress, CONF_STRING, struct options), .arg = "auto|on|off",
 	  .help = "show a progress bar on stderr (auto: on a terminal)" },
 	{ 0 },
 };

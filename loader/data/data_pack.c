@@ -36,18 +36,16 @@ struct options {
 
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
-	{ "group", CONF_UINT, offsetof(struct options, group), .short_opt = 'g',
+	{ CONF_KEY(group, CONF_UINT, struct options), .short_opt = 'g',
 	  .arg = "N", .min = 1, .max = 4e9,
 	  .help = "files per group (1: no grouping)" },
-	{ "group_order", CONF_STRING, offsetof(struct options, group_order),
-	  .arg = "ORDER",
+	{ CONF_KEY(group_order, CONF_STRING, struct options), .arg = "ORDER",
 	  .help = "which files form a group: sequential, random, diffclass, or "
 		  "a FILE with one path, or one JSON array of paths, per line "
 		  "(sequential)" },
-	{ "force", CONF_BOOL, offsetof(struct options, force), .cli_only = true,
+	{ CONF_KEY(force, CONF_BOOL, struct options), .cli_only = true,
 	  .help = "replace OUT if it exists" },
-	{ "progress", CONF_STRING, offsetof(struct options, progress),
-	  .arg = "auto|on|off",
+	{ CONF_KEY(progress, CONF_STRING, struct options), .arg = "auto|on|off",
 	  .help = "show a progress bar on stderr (auto: on a terminal)" },
 	{ 0 },
 };

@@ -33,23 +33,22 @@ struct options {
 
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
-	{ "dataset", CONF_STRING, offsetof(struct options, dataset),
-	  .short_opt = 'd', .arg = "NAME|FILE",
+	{ CONF_KEY(dataset, CONF_STRING, struct options), .short_opt = 'd',
+	  .arg = "NAME|FILE",
 	  .help = "compare with the sizes of this dataset profile" },
-	{ "decode", CONF_BOOL, offsetof(struct options, decode),
+	{ CONF_KEY(decode, CONF_BOOL, struct options),
 	  .help = "decode every file and count the broken ones; exit 1 if "
 		  "there are any" },
-	{ "verify", CONF_BOOL, offsetof(struct options, verify),
+	{ CONF_KEY(verify, CONF_BOOL, struct options),
 	  .help = "of a pack: check the checksum of every file; exit 1 if one "
 		  "is wrong" },
-	{ "groups", CONF_BOOL, offsetof(struct options, groups),
+	{ CONF_KEY(groups, CONF_BOOL, struct options),
 	  .help = "of a pack: print its groups, one JSON array of paths per "
 		  "line" },
-	{ "jobs", CONF_UINT, offsetof(struct options, jobs), .short_opt = 'j',
+	{ CONF_KEY(jobs, CONF_UINT, struct options), .short_opt = 'j',
 	  .arg = "N", .max = 1024,
 	  .help = "threads for --decode; 0: one per processor (0)" },
-	{ "progress", CONF_STRING, offsetof(struct options, progress),
-	  .arg = "auto|on|off",
+	{ CONF_KEY(progress, CONF_STRING, struct options), .arg = "auto|on|off",
 	  .help = "show a progress bar on stderr (auto: on a terminal)" },
 	{ 0 },
 };

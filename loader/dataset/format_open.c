@@ -445,22 +445,17 @@ static char *beside(const struct opening *o)
 		       : util_join(o->d->root, ".gpemu-index");
 }
 
-/* $XDG_CACHE_HOME/gpemu/HASH.index, HASH of the path. Creates the folders. */
+/* HASH.index in the cache folder, HASH of the path. With `make` creates the
+ * folders. */
 static char *in_cache(const struct opening *o, bool make)
 {
-	const char *cache = secure_getenv("XDG_CACHE_HOME"),
-		   *home = secure_getenv("HOME");
-	_cleanup_free_ char *path = realpath(o->q->path, NULL), *base = NULL;
-	_cleanup_free_ char *dir = NULL;
+	_cleanup_free_ char *path = realpath(o->q->path, NULL);
+	_cleanup_free_ char *dir = util_cache_folder();
+	_cleanup_free_ char *base = dir ? util_beside(dir, "") : NULL;
 
-	if (!path || (!(cache && *cache == '/') && !(home && *home == '/')))
+	if (!path || !base)
 		return NULL;
-	base = cache && *cache == '/' ? strdup(cache)
-				      : util_join(home, ".cache");
-	dir = base ? util_join(base, "gpemu") : NULL;
-	if (!dir)
-		return NULL;
-	/* the default of the XDG base directory specification */
+	/* the mode of the XDG base directory specification */
 	if (make && mkdir(base, 0700) < 0 && errno != EEXIST)
 		return NULL;
 	if (make)

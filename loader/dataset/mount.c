@@ -295,18 +295,10 @@ bool mount_foresees(const struct mount *m)
 static int put(const struct mount *m, int fd, const char *name,
 	       const void *bytes, size_t n, struct err *err)
 {
-	const char *at = bytes;
+	int r = util_write_all(fd, bytes, n);
 
-	while (n > 0) {
-		ssize_t put = write(fd, at, n);
-
-		if (put < 0)
-			return err_set(err, -errno, "%s/%s: %s", m->dir, name,
-				       strerror(errno));
-		at += put;
-		n -= (size_t)put;
-	}
-	return 0;
+	return r < 0 ? err_set(err, r, "%s/%s: %s", m->dir, name, strerror(-r))
+		     : 0;
 }
 
 int mount_announce(const struct mount *m, int fd, const uint32_t *inodes,

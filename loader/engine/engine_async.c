@@ -63,10 +63,9 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "submit", CONF_UINT, offsetof(struct options, submit), .min = 1,
-	  .max = 1024, .arg = "N", .help = "files per submission" },
-	{ "punt", CONF_UINT, offsetof(struct options, punt), .max = 1 << 20,
-	  .arg = "N",
+	{ CONF_KEY(submit, CONF_UINT, struct options), .min = 1, .max = 1024,
+	  .arg = "N", .help = "files per submission" },
+	{ CONF_KEY(punt, CONF_UINT, struct options), .max = 1 << 20, .arg = "N",
 	  .help = "where opens block, leave N files to kernel threads before "
 		  "the next attempt without them" },
 	{ 0 },
@@ -425,9 +424,7 @@ const struct engine_ops engine_async = {
 		    .summary = "io_uring: many files in flight, delivered "
 			       "as they complete",
 		    .state_size = sizeof(struct async),
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.can_direct = true,
 	.init = init,
 	.fini = fini,

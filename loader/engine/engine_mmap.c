@@ -84,8 +84,8 @@ static int check_advice(const void *object, struct err *err)
 }
 
 static const struct conf_field fields[] = {
-	{ "advice", CONF_STRING, offsetof(struct options, advice),
-	  .check = check_advice, .arg = "normal|sequential|random|willneed",
+	{ CONF_KEY(advice, CONF_STRING, struct options), .check = check_advice,
+	  .arg = "normal|sequential|random|willneed",
 	  .help = "madvise(2) of each mapping: the kernel's read-ahead" },
 	{ 0 },
 };
@@ -375,9 +375,7 @@ const struct engine_ops engine_mmap = {
 		    .summary = "memory maps, a worker owns a batch; a "
 			       "truncated file is a failed sample",
 		    .state_size = sizeof(struct map),
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.whole_batches = true,
 	.init = init,
 	.fini = fini,

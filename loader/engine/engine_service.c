@@ -41,36 +41,34 @@ static int check_sharding(const void *object, struct err *err)
 }
 
 static const struct conf_field fields[] = {
-	{ "sharding", CONF_STRING, offsetof(struct options, sharding),
+	{ CONF_KEY(sharding, CONF_STRING, struct options),
 	  .check = check_sharding, .arg = "auto|dynamic|static|off",
 	  .help = "which worker prepares what: splits on request, a fixed part "
 		  "each, or all samples each; auto: off with job= or "
 		  "consumers=, else dynamic" },
-	{ "split", CONF_UINT, offsetof(struct options, split), .min = 1,
-	  .max = 65536, .arg = "N", .help = "batches of a split" },
-	{ "job", CONF_STRING, offsetof(struct options, job), .arg = "NAME",
+	{ CONF_KEY(split, CONF_UINT, struct options), .min = 1, .max = 65536,
+	  .arg = "N", .help = "batches of a split" },
+	{ CONF_KEY(job, CONF_STRING, struct options), .arg = "NAME",
 	  .help = "share the batches of all trainers with this job name: each "
 		  "is made once" },
-	{ "consumers", CONF_UINT, offsetof(struct options, consumers),
+	{ CONF_KEY(consumers, CONF_UINT, struct options),
 	  .max = PREPD_CONSUMERS, .arg = "N",
 	  .help = "coordinated reads: in a round each of N trainers gets a "
 		  "batch of its own, all of the same length; 0: none" },
-	{ "consumer", CONF_UINT, offsetof(struct options, consumer),
-	  .max = OWN_RANK, .arg = "I",
-	  .help = "index of this consumer, from 0; 64: its rank" },
-	{ "bucket", CONF_UINT, offsetof(struct options, bucket), .max = 1 << 30,
+	{ CONF_KEY(consumer, CONF_UINT, struct options), .max = OWN_RANK,
+	  .arg = "I", .help = "index of this consumer, from 0; 64: its rank" },
+	{ CONF_KEY(bucket, CONF_UINT, struct options), .max = 1 << 30,
 	  .arg = "N",
 	  .help = "with consumers=: width of a bucket of lengths, in tokens or "
 		  "bytes; 0: one bucket" },
-	{ "outstanding", CONF_UINT, offsetof(struct options, outstanding),
-	  .min = 1, .max = 4096, .arg = "N",
+	{ CONF_KEY(outstanding, CONF_UINT, struct options), .min = 1,
+	  .max = 4096, .arg = "N",
 	  .help = "batches in flight, over all workers" },
 	{ "wait", CONF_DURATION, offsetof(struct options, wait_ns),
 	  .min = NS_PER_MS, .max = 86400. * NS_PER_S, .arg = "TIME",
 	  .help = "wall time to wait without a dispatcher, or without "
 		  "workers" },
-	{ "local", CONF_STRING, offsetof(struct options, local),
-	  .arg = "ENGINE",
+	{ CONF_KEY(local, CONF_STRING, struct options), .arg = "ENGINE",
 	  .help = "the engine for what --offload leaves to this process" },
 	{ 0 },
 };
@@ -352,9 +350,7 @@ const struct engine_ops engine_service = {
 	.plugin = { .name = "service",
 		    .summary = "batches that the workers of gpemu-prepd "
 			       "prepare (--dispatcher)",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.any_order = true,
 	.remote = &remote,
 };

@@ -191,9 +191,7 @@ const struct engine_ops engine_threads = {
 		    .summary = "blocking reads by a pool of threads, batches "
 			       "leave as they complete",
 		    .state_size = sizeof(struct threads),
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.any_order = true,
 	.can_direct = true,
 	.init = init,

@@ -16,8 +16,8 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "bytes", CONF_SIZE, offsetof(struct options, bytes), .min = 0,
-	  .max = 1e15, .arg = "SIZE", .help = "size of a record (required)" },
+	{ CONF_KEY(bytes, CONF_SIZE, struct options), .min = 0, .max = 1e15,
+	  .arg = "SIZE", .help = "size of a record (required)" },
 	{ 0 },
 };
 

@@ -434,7 +434,7 @@ static int check_payload(const void *object, struct err *err)
 }
 
 static const struct conf_field fields[] = {
-	{ "payload", CONF_STRING, offsetof(struct options, payload),
+	{ CONF_KEY(payload, CONF_STRING, struct options),
 	  .check = check_payload, .arg = "EXT,...",
 	  .help = "extensions of the data: the first that a sample has is "
 		  "read" },
@@ -715,9 +715,7 @@ const struct format_ops format_tar = {
 	.plugin = { .name = "tar",
 		    .summary = "WebDataset shards: members of one key are a "
 			       "sample, .cls is its label",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.named = named,
 	.looks = looks,
 	.scan = scan,

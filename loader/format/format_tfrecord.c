@@ -186,15 +186,13 @@ static int check_feature(const void *object, struct err *err)
 }
 
 static const struct conf_field fields[] = {
-	{ "image", CONF_STRING, offsetof(struct options, image),
-	  .check = check_feature, .arg = "FEATURE,...",
+	{ CONF_KEY(image, CONF_STRING, struct options), .check = check_feature,
+	  .arg = "FEATURE,...",
 	  .help = "features of an Example that hold the sample; the first one "
 		  "present is read" },
-	{ "label", CONF_STRING, offsetof(struct options, label),
-	  .check = check_feature, .arg = "FEATURE,...",
-	  .help = "features that hold the label" },
-	{ "verify", CONF_BOOL, offsetof(struct options, verify),
-	  .arg = "on|off",
+	{ CONF_KEY(label, CONF_STRING, struct options), .check = check_feature,
+	  .arg = "FEATURE,...", .help = "features that hold the label" },
+	{ CONF_KEY(verify, CONF_BOOL, struct options), .arg = "on|off",
 	  .help = "also verify the checksums of the data, which reads all of "
 		  "it" },
 	{ 0 },
@@ -260,9 +258,7 @@ const struct format_ops format_tfrecord = {
 	.plugin = { .name = "tfrecord",
 		    .summary = "TFRecord files: a record is a sample, or the "
 			       "image of its Example",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.named = named,
 	.looks = looks,
 	.scan = scan,

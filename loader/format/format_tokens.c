@@ -40,19 +40,18 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "sequence_length", CONF_UINT,
-	  offsetof(struct options, sequence_length), .min = 1, .max = 1 << 24,
-	  .arg = "N", .help = "tokens per sample, without the last label" },
-	{ "token_bytes", CONF_UINT, offsetof(struct options, token_bytes),
-	  .min = 0, .max = 8, .arg = "0|1|2|4|8",
+	{ CONF_KEY(sequence_length, CONF_UINT, struct options), .min = 1,
+	  .max = 1 << 24, .arg = "N",
+	  .help = "tokens per sample, without the last label" },
+	{ CONF_KEY(token_bytes, CONF_UINT, struct options), .min = 0, .max = 8,
+	  .arg = "0|1|2|4|8",
 	  .help = "bytes per token; 0: as the header or NAME.idx says, or 2" },
-	{ "vocabulary", CONF_UINT, offsetof(struct options, vocabulary),
-	  .max = INT32_MAX, .arg = "N",
+	{ CONF_KEY(vocabulary, CONF_UINT, struct options), .max = INT32_MAX,
+	  .arg = "N",
 	  .help = "size of the vocabulary; the start of each file is checked "
 		  "for ids outside it; 0: vocab_size of nanoGPT's meta.pkl, or "
 		  "unknown" },
-	{ "documents", CONF_BOOL, offsetof(struct options, documents),
-	  .arg = "on|off",
+	{ CONF_KEY(documents, CONF_BOOL, struct options), .arg = "on|off",
 	  .help = "no sample crosses the end of a document; needs NAME.idx" },
 	{ 0 },
 };
@@ -355,9 +354,7 @@ const struct format_ops format_tokens = {
 	.plugin = { .name = "tokens",
 		    .summary = "token ids of language models (.bin of nanoGPT, "
 			       "llm.c and Megatron): a window is a sample",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.named = named,
 	.explicit = true, /* many files are called .bin */
 	.beside = beside,

@@ -15,9 +15,9 @@
  * each counts on its own clock from the common begin of the epoch. The
  * records travel while the GPUs compute, and do not make the step longer.
  *
- * Where the gradients share a node's card with its caches (card.h), a step ends
- * as late as on the node whose card delays it most. The nodes exchange these
- * delays at the end of the step, while the next one has begun.
+ * Where the gradients share a node's card with its caches (struct card), a step
+ * ends as late as on the node whose card delays it most. The nodes exchange
+ * these delays at the end of the step, while the next one has begun.
  *
  * The last node keeps the others waiting: it is the straggler of that step.
  * Its delay against another node is attributed to what it waited for longer
@@ -35,7 +35,35 @@
 #include "emu/gpu/gpus.h"
 #include "loader/account/account.h"
 #include "loader/comm/comm.h"
-#include "loader/nodes/card.h"
+#include "common/tick.h"
+#include "emu/gpu/collective.h"
+#include "loader/dataset/mount.h"
+
+/*
+ * The network card of a node, which its gradients share with the traffic of its
+ * caches. The card belongs to the mount under the dataset (--peers, --nic).
+ *
+ * The rank books the buckets of a step (`reduce` in .gpemu/control) as soon as
+ * it knows when they can pass. At the time at which they would be reduced
+ * without other traffic it reads by how much they are late (.gpemu/nic), and
+ * waits for that, again and again, as more may come meanwhile. Without other
+ * traffic the delay is 0, and the step ends as modelled, to the ns.
+ */
+struct card {
+	const struct mount *mount; /* NULL: no card */
+	struct tick *tick;	   /* set before card_reduce */
+	uint64_t id;
+	uint64_t delay_ns; /* of all steps so far */
+};
+
+/*
+ * Find the card of a mount, which stays in use. 0: *ret is it, or there is
+ * none. -EINVAL: another time scale, or not a card of `gb_per_s` (10^9 bytes)
+ * as this node's; -EACCES: the mount of another user; as json_read; with a
+ * text. No card then.
+ */
+int card_find(const struct mount *m, double time_scale, double gb_per_s,
+	      struct card *ret, struct err *err);
 
 /* A node's part of a step. In ns; those of the pass since the begin of
  * the step. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/util.h"
 #include "emu/profile/profile.h"
 #include "loader/options/train_table.h"
@@ -30,7 +31,7 @@ static void set_path(json_t *j, const char *key, const char *path)
 	_cleanup_free_ char *absolute = realpath(path, NULL);
 
 	if (absolute)
-		json_object_set_new(j, key, json_string(absolute));
+		json_add_text(j, key, absolute);
 }
 
 json_t *train_job_json(const struct train_options *o, const struct dataset *d,
@@ -55,8 +56,7 @@ json_t *train_job_json(const struct train_options *o, const struct dataset *d,
 		json_object_del(some, "world_size");
 	}
 	if (without)
-		json_object_set_new(some, without->option,
-				    json_string(without->value));
+		json_add_text(some, without->option, without->value);
 	set_path(some, "data", o->data);
 	fingerprint(d, hex);
 	return json_pack("{s:o, s:I, s:s}", "options", some, "samples",

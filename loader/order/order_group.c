@@ -23,8 +23,8 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "window", CONF_UINT, offsetof(struct options, window),
-	  .max = 4294967295., .arg = "N",
+	{ CONF_KEY(window, CONF_UINT, struct options), .max = 4294967295.,
+	  .arg = "N",
 	  .help = "groups mixed at a time; 0: as many as hold two batches" },
 	{ 0 },
 };
@@ -69,9 +69,7 @@ const struct order_ops order_group = {
 	.plugin = { .name = "group",
 		    .summary = "groups shuffled, then samples within a window "
 			       "of groups",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.by_group = true,
 	.fill = fill,
 };

@@ -110,9 +110,7 @@ static void shuffle(const struct order_input *in, uint64_t epoch, uint32_t *ret)
 {
 	struct rng rng = rng_stream(in->seed, "order", epoch);
 
-	for (size_t i = 0; i < in->n; i++)
-		ret[i] = (uint32_t)i;
-	rng_shuffle_u32(&rng, ret, in->n);
+	rng_permutation_u32(&rng, ret, in->n);
 }
 
 /* Who holds what after epoch 0, whose order is `first`. */

@@ -27,8 +27,8 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "window", CONF_UINT, offsetof(struct options, window),
-	  .max = 4294967295., .arg = "N",
+	{ CONF_KEY(window, CONF_UINT, struct options), .max = 4294967295.,
+	  .arg = "N",
 	  .help = "pages in the buffer; 0: twice the samples of a step" },
 	{ "page", CONF_SIZE, offsetof(struct options, page_bytes), .min = 1,
 	  .max = 1e18, .arg = "SIZE", .help = "bytes of a page" },
@@ -115,8 +115,6 @@ const struct order_ops order_quasi_random = {
 	.plugin = { .name = "quasi_random",
 		    .summary = "FFCV: random samples from a buffer of random "
 			       "pages",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.fill = fill,
 };

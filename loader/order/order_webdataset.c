@@ -33,8 +33,8 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "streams", CONF_UINT, offsetof(struct options, streams), .min = 1,
-	  .max = 65536, .arg = "N",
+	{ CONF_KEY(streams, CONF_UINT, struct options), .min = 1, .max = 65536,
+	  .arg = "N",
 	  .help = "shards that a rank reads at a time: one for each worker" },
 	{ 0 },
 };
@@ -141,9 +141,7 @@ const struct order_ops order_webdataset = {
 	.plugin = { .name = "webdataset",
 		    .summary = "WebDataset: shuffled shards, each read from "
 			       "start to end",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.by_group = true,
 	.fill = fill,
 };

@@ -46,11 +46,11 @@ static int check_by(const void *object, struct err *err)
 }
 
 static const struct conf_field fields[] = {
-	{ "by", CONF_STRING, offsetof(struct options, by), .check = check_by,
+	{ CONF_KEY(by, CONF_STRING, struct options), .check = check_by,
 	  .arg = "label|sample",
 	  .help = "weights per label or per sample; without a file all are "
 		  "equal" },
-	{ "file", CONF_STRING, offsetof(struct options, file), .arg = "FILE",
+	{ CONF_KEY(file, CONF_STRING, struct options), .arg = "FILE",
 	  .help = "the weights, one per line, starting with label or sample "
 		  "0" },
 	{ 0 },
@@ -170,9 +170,7 @@ const struct order_ops order_weighted = {
 	.plugin = { .name = "weighted",
 		    .summary = "draws with replacement, by the weights of "
 			       "labels or samples",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.repeats = true,
 	.file_of = file_of,
 	.weigh = weigh,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -290,7 +291,7 @@ static json_t *json(void *state)
 	stall_s = (double)f->stall_ns / NS_PER_S;
 	pthread_mutex_unlock(&f->lock);
 	stall = json_object_get(j, "stall_s");
-	json_object_set_new(stall, "last_step", json_real(stall_s));
+	json_add_real(stall, "last_step", stall_s);
 	json_object_set_new(j, "last_step",
 			    json_pack("{s:s, s:I}", "name",
 				      f->c.prep->last->name, "threads",

@@ -17,7 +17,43 @@
 #include "common/tick.h"
 #include "emu/profile/profile_gpu.h"
 #include "loader/pipeline/delivery.h"
-#include "loader/pipeline/supply.h"
+#include "loader/pipeline/flow.h"
+#include "loader/pipeline/gather.h"
+#include "loader/pipeline/staged.h"
+
+/* Where completed batches come from: the workers of this process, as they fill
+ * them or gathered from single samples, or a staging area that several jobs
+ * fill. The functions are those of flow.h, gather.h, staged.h. */
+struct supply {
+	struct flow *flow;
+	struct staged *staged; /* NULL: no other jobs */
+	struct gather *gather; /* NULL: the workers' batches */
+};
+
+static inline int supply_next(const struct supply *s, uint64_t deadline,
+			      struct batch **ret)
+{
+	return s->staged   ? staged_next(s->staged, deadline, ret)
+	       : s->gather ? gather_next(s->gather, deadline, ret)
+			   : flow_next(s->flow, deadline, ret);
+}
+
+static inline void supply_release(const struct supply *s, struct batch *b)
+{
+	if (s->staged)
+		staged_release(s->staged, b);
+	else if (s->gather)
+		gather_release(s->gather, b);
+	else
+		flow_release(s->flow, b);
+}
+
+static inline uint32_t supply_n_complete(const struct supply *s)
+{
+	return s->staged   ? staged_n_complete(s->staged)
+	       : s->gather ? gather_n_complete(s->gather)
+			   : flow_n_complete(s->flow);
+}
 
 /* Buffers of a lane: one is copied to the device, one is ready, one is being
  * filled. While the pin stage keeps up with the device, more would only wait.

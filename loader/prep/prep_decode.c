@@ -30,9 +30,8 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "crop", CONF_DOUBLE, offsetof(struct options, crop), .min = 0.001,
-	  .max = 1, .arg = "0..1",
-	  .help = "smallest share of the image area in a crop" },
+	{ CONF_KEY(crop, CONF_DOUBLE, struct options), .min = 0.001, .max = 1,
+	  .arg = "0..1", .help = "smallest share of the image area in a crop" },
 	{ 0 },
 };
 
@@ -263,9 +262,7 @@ const struct prep_ops prep_decode = {
 			    "JPEG or PNG to a random crop, resized, mirrored, "
 			    "normalised",
 		    .state_size = sizeof(struct decode),
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.init = decode_init,
 	.fini = decode_fini,
 	.sample_bytes = decode_sample_bytes,

@@ -21,11 +21,10 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "sequence_length", CONF_UINT,
-	  offsetof(struct options, sequence_length), .min = 1, .max = 1 << 24,
-	  .arg = "N", .help = "inputs of a sample" },
-	{ "token_bytes", CONF_UINT, offsetof(struct options, token_bytes),
-	  .min = 0, .max = 8, .arg = "0|1|2|4|8",
+	{ CONF_KEY(sequence_length, CONF_UINT, struct options), .min = 1,
+	  .max = 1 << 24, .arg = "N", .help = "inputs of a sample" },
+	{ CONF_KEY(token_bytes, CONF_UINT, struct options), .min = 0, .max = 8,
+	  .arg = "0|1|2|4|8",
 	  .help = "bytes of a token in the file; 0: as --format tokens has "
 		  "it, or 2" },
 	{ 0 },
@@ -142,9 +141,7 @@ const struct prep_ops prep_tokens = {
 		    .summary = "inputs and labels of a language model in "
 			       "int64, from a window of token ids",
 		    .state_size = sizeof(struct tokens),
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.init = init,
 	.sample_bytes = sample_bytes,
 	.int64_rows = 2,

@@ -10,7 +10,6 @@
 #include "fs/device/calibrate.h"
 #include "loader/sim/sim_load.h"
 #include "loader/sim/sim_mounts.h"
-#include "loader/sim/sim_step.h"
 #include "loader/train/resume.h"
 
 /*
@@ -291,7 +290,7 @@ void sim_free(struct sim *s)
  * --- the all-reduce of a step of all nodes (loader/nodes/sync.h) ------------
  *
  * Where the gradients share the network cards of the caches, each node books
- * them on its card once it has its next batch, as loader/nodes/card.h does on a
+ * them on its card once it has its next batch, as loader/nodes/sync.h does on a
  * mount's; the step ends as late as on the node whose card delays it most.
  */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "loader/sim/sim_fs.h"
+#include "loader/sim/sim_own.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/counts.h"
+#include "common/json.h"
 #include "common/pool.h"
 #include "common/thread.h"
 #include "common/util.h"
@@ -352,8 +353,7 @@ json_t *sim_counts_json(const struct sim_counts *n)
 	json_t *ahead = json_object();
 
 	for (int i = 0; i < AHEAD_COUNTS; i++)
-		json_object_set_new(ahead, ahead_names[i],
-				    json_integer((json_int_t)n->ahead[i]));
+		json_add_integer(ahead, ahead_names[i], n->ahead[i]);
 	return json_pack(
 		"{s:I, s:I, s:f, s:I, s:I, s:f, s:I, s:I, "
 		"s:I, s:I, s:I, s:{s:I, s:I}, s:o}",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One node of a simulation, as states between events: its loader (sim_load.h);
- * its pin stage, training loop and GPUs (sim_step.h). The two meet in batches:
+ * its pin stage, training loop and GPUs (sim_step.c). The two meet in batches:
  * the loader completes them, the pin stage or the training loop takes them, and
  * their release makes room for the next.
  *
@@ -20,7 +20,7 @@
 
 #include "emu/gpu/device.h"
 #include "emu/node/cores.h"
-#include "loader/account/observe_account.h"
+#include "loader/account/observe.h"
 #include "loader/core/singles.h"
 #include "loader/nodes/sync.h"
 #include "loader/order/schedule.h"
@@ -220,5 +220,19 @@ static inline void sim_at(struct sim_node *n, uint64_t at, enum sim_what what,
 	sim_events_add(&n->sim->events, at, n->node,
 		       (uint32_t)what << SIM_WHAT_SHIFT | which);
 }
+
+/* --- sim_step.c ---------------------------------------------------------- */
+
+int sim_step_init(struct sim_node *n);
+void sim_step_fini(struct sim_node *n);
+void sim_step_begin(struct sim_node *n, uint64_t samples, uint64_t now);
+/* Take what there is; call after every event of the node. */
+void sim_step_look(struct sim_node *n, uint64_t now);
+void sim_step_release(struct sim_node *n, uint32_t what, uint64_t now);
+/* The checkpoint lets the training loop go on. */
+void sim_step_go_on(struct sim_node *n, uint64_t now);
+/* The step of all nodes is over at `reduced`, or will be. */
+void sim_step_settle(struct sim *s, const struct gpus_reach *all,
+		     uint64_t reduced, uint64_t now);
 
 #endif

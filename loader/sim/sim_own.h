@@ -5,6 +5,8 @@
 #ifndef GPEMU_LOADER_SIM_SIM_OWN_H
 #define GPEMU_LOADER_SIM_SIM_OWN_H
 
+#include <jansson.h>
+
 #include "common/util.h"
 #include "fs/cache/cache_stack.h"
 #include "fs/device/device.h"
@@ -13,7 +15,7 @@
 #include "fs/server/visit.h"
 #include "fs/source/importance.h"
 #include "fs/source/tree.h"
-#include "loader/sim/sim_fs.h"
+#include "fs/config/fs_config.h"
 #include "net/nic.h"
 
 /* How the caches of the nodes work together: which node serves a miss
@@ -118,5 +120,27 @@ static inline struct own_ahead *own_ahead(struct ahead_item *x)
 {
 	return container_of(x, struct own_ahead, item);
 }
+
+/*
+ * sim_fs.c: the options of gpemu-fs that a simulation knows. Those that it does
+ * not know are unknown keys: none that would change the times is silently left
+ * out.
+ */
+
+/*
+ * The defaults, then what `file` has (a configuration of gpemu-fs; NULL: none),
+ * then each KEY=VALUE of `settings` (char *). `peers`: the caches are
+ * partitioned. `left_out`: an array to which unknown keys of `file` are
+ * appended, instead of refused; or NULL. -EINVAL with a text, -ENOMEM; as
+ * open(2). Free with sim_fs_fini, failed or not.
+ */
+int sim_fs_read(struct fs_config *c, const char *file,
+		const struct conf_list *settings, bool peers, json_t *left_out,
+		struct err *err);
+void sim_fs_fini(struct fs_config *c);
+/* The caches; a policy and a size are one tier. tiers_fini even after an error.
+ * -EINVAL with a text, -ENOMEM. */
+int sim_fs_tiers(const struct fs_config *c, struct tiers *ret, struct err *err);
+json_t *sim_fs_json(const struct fs_config *c);
 
 #endif

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "loader/sim/sim_step.h"
+/*
+ * The pin stage, the training loop and the GPUs of a node, as in
+ * loader/pipeline/pin.c, loader/train/train.c and emu/gpu/device_local.c. The
+ * training loop is free from `free_ns` on; it takes the next batch when there
+ * is one. A step that other nodes take part in stays open until all have
+ * computed theirs; the batch that comes next is held as long.
+ */
+#include "loader/sim/sim_node.h"
 
 #include <errno.h>
 #include <stdlib.h>

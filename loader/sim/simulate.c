@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "loader/dataset/mount.h"
@@ -306,7 +307,7 @@ static int weigh(struct simulate *m, struct err *err)
 	return r;
 }
 
-/* Do the gradients pass the card of the caches? As loader/nodes/card.h asks a
+/* Do the gradients pass the card of the caches? As loader/nodes/sync.h asks a
  * mount. */
 static bool share_cards(const struct simulate *m)
 {
@@ -553,10 +554,8 @@ static json_t *straggler_json(const struct simulate *m, uint32_t node)
 	json_t *j = s ? sync_json(s, node) : NULL;
 
 	if (j)
-		json_object_set_new(
-			j, "card_s",
-			json_real((double)sim_card_ns(m->sim, node) /
-				  NS_PER_S));
+		json_add_real(j, "card_s",
+			      (double)sim_card_ns(m->sim, node) / NS_PER_S);
 	return j;
 }
 
@@ -590,7 +589,7 @@ static json_t *mounts_json(struct simulate *m)
 		return j;
 	json_object_update_new(j, sim_counts_json(&m->counts));
 	json_array_foreach (m->epochs, i, one)
-		json_object_set_new(one, "epoch", json_integer((json_int_t)i));
+		json_add_integer(one, "epoch", i);
 	json_object_set(j, "epochs", m->epochs);
 	return j;
 }

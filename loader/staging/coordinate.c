@@ -10,11 +10,10 @@
 #include "common/util.h"
 
 static const struct conf_field fields[] = {
-	{ "jobs", CONF_UINT, offsetof(struct coordinate, jobs), .min = 1,
+	{ CONF_KEY(jobs, CONF_UINT, struct coordinate), .min = 1,
 	  .max = PLAN_MEMBERS, .arg = "N", .help = "jobs that take part" },
-	{ "size", CONF_SIZE, offsetof(struct coordinate, size),
-	  .max = 1099511627776., .arg = "SIZE",
-	  .help = "memory for the batches that they share" },
+	{ CONF_KEY(size, CONF_SIZE, struct coordinate), .max = 1099511627776.,
+	  .arg = "SIZE", .help = "memory for the batches that they share" },
 	{ "wait", CONF_DURATION, offsetof(struct coordinate, wait_ns),
 	  .max = 86400e9, .arg = "TIME",
 	  .help = "wall time for all of them to start; 0s: no limit" },
@@ -31,9 +30,7 @@ int coordinate_parse(const char *text, struct coordinate *ret, struct err *err)
 	size_t n = strcspn(text, ":");
 	/* the name is the user's, the options are read like a plug-in's */
 	struct plugin plugin = { .name = ret->name,
-				 .options = fields,
-				 .defaults = &defaults,
-				 .options_size = sizeof(defaults) };
+				 PLUGIN_OPTIONS(fields, defaults) };
 	const struct plugin *const table[] = { &plugin, NULL };
 	struct plugin_choice c;
 	_cleanup_free_ char *name = strndup(text, n);

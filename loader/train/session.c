@@ -12,7 +12,7 @@
 #include "common/util.h"
 #include "emu/gpu/device.h"
 #include "emu/node/cores.h"
-#include "loader/account/observe_account.h"
+#include "loader/account/observe.h"
 #include "loader/nodes/agree.h"
 #include "loader/options/train_resolve.h"
 #include "loader/options/train_table.h"

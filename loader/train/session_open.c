@@ -13,7 +13,6 @@
 #include "common/version.h"
 #include "emu/gpu/pinned.h"
 #include "loader/account/observer.h"
-#include "loader/account/step_log.h"
 #include "loader/dataset/reading.h"
 #include "loader/nodes/agree.h"
 #include "loader/options/train_gpu.h"

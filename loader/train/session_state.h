@@ -11,8 +11,7 @@
 
 #include "common/log.h"
 #include "loader/dataset/dataset.h"
-#include "loader/account/observe_account.h"
-#include "loader/account/observe_timeline.h"
+#include "loader/account/observe.h"
 #include "loader/comm/comm.h"
 #include "loader/dataset/format_open.h"
 #include "loader/dataset/mount.h"

@@ -110,7 +110,7 @@ int run_start_gpud(struct run *run, struct err *err);
 void run_end_gpud(struct run *run);
 
 /*
- * run_prepd.c; no effect for a cell without a preparation service. All of its
+ * run_server.c; no effect for a cell without a preparation service. All of its
  * workers are registered when run_start_prepd returns 0; run_end_prepd ends
  * them, then the dispatcher, and reads their records.
  */
@@ -120,7 +120,7 @@ void run_end_prepd(struct run *run);
 void run_fini_prepd(struct run *run);
 
 /*
- * run_s3.c; no effect for a cell without an object store. It listens when
+ * run_server.c; no effect for a cell without an object store. It listens when
  * run_start_s3 returns 0; run_end_s3 stops it and reads its record.
  */
 int run_init_s3(struct run *run, struct err *err);

@@ -175,14 +175,13 @@ void run_add_numbers(json_t *sum, const json_t *from, const char *const *keys,
 		const json_t *b = json_object_get(from, keys[i]);
 
 		if (json_is_integer(b))
-			json_object_set_new(
-				sum, keys[i],
-				json_integer(json_integer_value(a) +
-					     json_integer_value(b)));
+			json_add_integer(sum, keys[i],
+					 json_integer_value(a) +
+						 json_integer_value(b));
 		else if (b)
-			json_object_set_new(sum, keys[i],
-					    json_real(json_number_value(a) +
-						      json_number_value(b)));
+			json_add_real(sum, keys[i],
+				      json_number_value(a) +
+					      json_number_value(b));
 	}
 }
 

@@ -31,12 +31,12 @@ static void count(json_t *one, const json_t *cell, double degree,
 
 	/* several jobs of a run may have reached it */
 	if (strcmp(last, id))
-		json_object_set_new(one, "runs", json_integer(runs + 1));
+		json_add_integer(one, "runs", runs + 1);
 	json_object_set(one, "last", json_object_get(cell, "id"));
 	if (degree <= json_real_value(json_object_get(one, "degree")))
 		return;
-	json_object_set_new(one, "degree", json_real(degree));
-	json_object_set_new(one, "why", json_string(why));
+	json_add_real(one, "degree", degree);
+	json_add_text(one, "why", why);
 	json_object_set(one, "worst", json_object_get(cell, "id"));
 }
 
@@ -151,7 +151,7 @@ json_t *warnings_json(const json_t *records)
 	json_array_foreach (all, i, one) {
 		json_object_del(one, "last");
 		json_object_del(one, "degree");
-		json_object_set_new(one, "of_runs", json_integer(n));
+		json_add_integer(one, "of_runs", n);
 	}
 	return all;
 }
@@ -188,5 +188,5 @@ void warnings_mark(json_t *warnings)
 	size_t i;
 
 	json_array_foreach (warnings, i, one)
-		json_object_set_new(one, "title", json_string(title(one)));
+		json_add_text(one, "title", title(one));
 }

@@ -68,9 +68,9 @@ static inline bool *result_disturbed(const struct result *res, size_t point,
 	return &res->disturbed[result_value(res, point, repetition, m) -
 			       res->value];
 }
-/* Compute the derived metrics. -ENOMEM. */
-int result_derive(struct result *res);
 
+/* Compute the derived metrics; for tests too. -ENOMEM. */
+int result_derive(struct result *res);
 /* {workload, seed, ..., cells: [{axes, n, failed, metrics{}}]}; or NULL. */
 json_t *result_json(const struct result *res);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "common/json.h"
 #include "common/word.h"
 
 static const char *const states[VERDICT_STATES] = {
@@ -70,7 +71,8 @@ void score_add_all(struct score *s, const struct score *other)
 			s->n[k][v] += other->n[k][v];
 }
 
-size_t score_of(const struct score *s, enum evidence_kind kind)
+/* Of a kind, in any state. */
+static size_t score_of(const struct score *s, enum evidence_kind kind)
 {
 	size_t n = 0;
 
@@ -134,9 +136,7 @@ json_t *score_json(const struct score *s)
 			continue;
 		one = json_object();
 		for (int v = 0; v < VERDICT_STATES; v++)
-			json_object_set_new(
-				one, states[v],
-				json_integer((json_int_t)s->n[k][v]));
+			json_add_integer(one, states[v], s->n[k][v]);
 		json_object_set_new(j, evidence_name(k), one);
 	}
 	return j;
@@ -201,8 +201,8 @@ void score_mark(json_t *verdicts)
 			word = verdict_word(kind, state);
 			class = classes[state];
 		}
-		json_object_set_new(one, "word", json_string(word));
-		json_object_set_new(one, "class", json_string(class));
+		json_add_text(one, "word", word);
+		json_add_text(one, "class", class);
 	}
 }
 

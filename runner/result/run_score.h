@@ -38,9 +38,7 @@ int score_parse(const json_t *verdict, enum evidence_kind *ret_kind,
 		enum verdict_state *ret_state);
 /* The number in a state, of all kinds. */
 size_t score_in(const struct score *s, enum verdict_state state);
-/* of a kind, in any state, */
-size_t score_of(const struct score *s, enum evidence_kind kind);
-/* and of all kinds. */
+/* In any state, of all kinds. */
 size_t score_n(const struct score *s);
 
 /* Room for score_text. */

@@ -60,18 +60,11 @@ static int locate_pack(const struct runner *r, const char *pack, char **ret,
 
 static int default_dir(char **ret, struct err *err)
 {
-	const char *cache = getenv("XDG_CACHE_HOME");
-	const char *home = getenv("HOME");
-
-	if (cache && cache[0] == '/')
-		*ret = util_join(cache, "gpemu");
-	else if (home && home[0] == '/')
-		*ret = util_join(home, ".cache/gpemu");
-	else
-		return err_set(err, -ENOENT,
-			       "HOME is not set: name a folder for datasets "
-			       "with --data-dir");
-	return *ret ? 0 : -ENOMEM;
+	*ret = util_cache_folder();
+	return *ret ? 0
+		    : err_set(err, -ENOENT,
+			      "HOME is not set: name a folder for datasets "
+			      "with --data-dir");
 }
 
 /* "synth:NAME,files=3", a source for gpemu-fs; keys in the order of the file.

@@ -10,8 +10,16 @@
 
 #include "common/program/child.h"
 #include "runner/run/run_network.h"
-#include "runner/run/run_shard.h"
 #include "runner/spec/run_workload.h"
+
+/*
+ * A shard: one of N parts of the cells, for a study on several machines. Which
+ * cells it has depends on the workload, its seed and N alone.
+ */
+struct shard {
+	size_t index; /* from 0 */
+	size_t n;     /* 0: no shards, all cells */
+};
 
 struct runner {
 	const struct workload *w;
@@ -71,5 +79,17 @@ int runner_simulate(struct runner *r, const json_t *train, uint64_t timeout_ns,
 		    json_t **ret, struct err *err);
 /* A workload_check_fn that runs the program itself; ctx is the runner. */
 int runner_check(void *runner, const struct setting *setting, struct err *err);
+
+/* "2/4" is the second of four. -EINVAL with a text. */
+int shard_parse(const char *text, struct shard *ret, struct err *err);
+
+/*
+ * Is cell `i` in the shard, for each cell; malloc'ed. The points of each
+ * repetition are dealt in a random order, so that each shard has as many cells
+ * as any other, or one less, and long and short ones alike. -ENOMEM.
+ */
+int shard_cells(const struct shard *s, const struct workload *w, bool **ret);
+/* How many cells it has. */
+size_t shard_n_cells(const struct shard *s, const struct workload *w);
 
 #endif

@@ -22,7 +22,23 @@
 #include <stddef.h>
 
 #include "common/err.h"
-#include "runner/spec/run_expr_tree.h"
+
+struct expr;
+
+struct expr_select {
+	char *axis;  /* NULL: any axis that has the label */
+	char *label; /* "*": all of the axis */
+	size_t offset;
+};
+
+struct expr_ref {
+	char *name;
+	size_t offset; /* in the text, from 0 */
+	struct expr_select *selects;
+	size_t n_selects;
+};
+
+enum { EXPR_SIDES = 12 };
 
 /* Of the larger side: what an == allows for rounding; 2.1 - 2 is a little more
  * than 0.1. */

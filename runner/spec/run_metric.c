@@ -24,13 +24,13 @@ int metric_check(const void *object, struct err *err)
 }
 
 const struct conf_field metric_fields[] = {
-	{ "name", CONF_STRING, offsetof(struct metric, name) },
-	{ "path", CONF_STRING, offsetof(struct metric, path) },
-	{ "of", CONF_STRING, offsetof(struct metric, of) },
-	{ "per", CONF_STRING, offsetof(struct metric, per) },
-	{ "scale", CONF_DOUBLE, offsetof(struct metric, scale) },
-	{ "label", CONF_STRING, offsetof(struct metric, label) },
-	{ "unit", CONF_STRING, offsetof(struct metric, unit) },
+	{ CONF_KEY(name, CONF_STRING, struct metric) },
+	{ CONF_KEY(path, CONF_STRING, struct metric) },
+	{ CONF_KEY(of, CONF_STRING, struct metric) },
+	{ CONF_KEY(per, CONF_STRING, struct metric) },
+	{ CONF_KEY(scale, CONF_DOUBLE, struct metric) },
+	{ CONF_KEY(label, CONF_STRING, struct metric) },
+	{ CONF_KEY(unit, CONF_STRING, struct metric) },
 	{ 0 },
 };
 

@@ -106,9 +106,8 @@ json_t *workload_labels(const struct workload *w, size_t point)
 	json_t *j = json_object();
 
 	for (size_t i = 0; i < w->n_axes; i++)
-		json_object_set_new(
-			j, w->axes[i].name,
-			json_string(workload_at(w, point, i)->label));
+		json_add_text(j, w->axes[i].name,
+			      workload_at(w, point, i)->label);
 	return j;
 }
 
@@ -159,8 +158,8 @@ bool workload_is_one_of(const struct conf_node *node, const char *label)
 	return false;
 }
 
-bool workload_row_matches(const struct workload *w, const uint32_t *row,
-			  const struct conf_node *where)
+static bool row_matches(const struct workload *w, const uint32_t *row,
+			const struct conf_node *where)
 {
 	for (size_t i = 0; where && i < where->n; i++) {
 		const struct conf_node *item = where->items[i];
@@ -196,9 +195,9 @@ bool workload_matches(const struct workload *w, size_t point,
 
 	if (w->null &&
 	    !(where && conf_node_get(where, w->null->items[0]->key)) &&
-	    workload_row_matches(w, row, w->null))
+	    row_matches(w, row, w->null))
 		return false;
-	return workload_row_matches(w, row, where);
+	return row_matches(w, row, where);
 }
 
 static int check_label(const struct workload *w, size_t axis,
@@ -412,7 +411,7 @@ static bool is_excluded(const struct workload *w, const uint32_t *row)
 	struct conf_node *const *items = w->excludes.items;
 
 	for (size_t i = 0; i < w->excludes.n; i++)
-		if (workload_row_matches(w, row, items[i]))
+		if (row_matches(w, row, items[i]))
 			return true;
 	return false;
 }

@@ -250,8 +250,6 @@ enum { WORKLOAD_MAX_AXES = 32 }; /* arbitrary: more than anybody varies */
 const uint32_t *workload_row(const struct workload *w, size_t point);
 /* The point of such a row, or WORKLOAD_NO_POINT. */
 size_t workload_find_row(const struct workload *w, const uint32_t *row);
-bool workload_row_matches(const struct workload *w, const uint32_t *row,
-			  const struct conf_node *where);
 /* `point`, but with the `value`-th value of axis `axis`; WORKLOAD_NO_POINT. */
 size_t workload_move(const struct workload *w, size_t point, size_t axis,
 		     size_t value);

@@ -44,7 +44,9 @@ static void submit(struct bench *b, struct device *d)
 {
 	struct gpu_step s;
 
-	gpu_submit(&d->gpu, 0, 0, b->step_ns, &s);
+	gpu_copy(&d->gpu, gpu_room(&d->gpu), gpu_room(&d->gpu), &s);
+	gpu_compute(&d->gpu, 0, b->step_ns, &s);
+	gpu_end(&d->gpu, s.compute_end, &s);
 	d->due = s.compute_end;
 	if (timerq_add(b->queue, &d->timer, d->due) < 0)
 		abort();

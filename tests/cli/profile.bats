@@ -287,12 +287,12 @@ print(json.load(open("hold.json"))[sys.argv[1]][sys.argv[2]])' "$@"
 	sed -i '3s/.*/m,2,x,0.02,0.001,100,50/' gpu.csv
 	run -1 import
 	one_line
-	[[ "$output" == *"gpu.csv:3: 'x' is not a number"* ]]
+	[[ "$output" == *"gpu.csv:3:5: forward_s: 'x' is not a number"* ]]
 	make_tables
 	sed -i '4s/^m,3,/m,2,/' gpu.csv
 	run -1 import
 	one_line
-	[[ "$output" == *"gpu.csv:4: batch sizes must ascend"* ]]
+	[[ "$output" == *"gpu.csv:4:1: batch sizes must ascend"* ]]
 	make_tables
 	sed -i '2s/,16/,30/' coverage.csv
 	run -1 import

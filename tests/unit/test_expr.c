@@ -108,6 +108,22 @@ static void comparisons(void **state)
 	assert_string_equal(eval("a <= b").op[1], "<=");
 }
 
+static int keep_ref(void *ctx, const struct expr_ref *ref, struct err *err)
+{
+	(void)err;
+	*(const struct expr_ref **)ctx = ref;
+	return -ECANCELED;
+}
+
+static const struct expr_ref *first_ref(const struct expr *e)
+{
+	const struct expr_ref *ref = NULL;
+
+	expr_each(e, keep_ref, &ref, NULL);
+	assert_non_null(ref);
+	return ref;
+}
+
 static void blanks_are_of_no_name(void **state)
 {
 	struct expr *e;
@@ -115,7 +131,7 @@ static void blanks_are_of_no_name(void **state)
 
 	(void)state;
 	assert_int_equal(expr_parse("list[ x y = a b , c ]", &e, &at, NULL), 0);
-	const struct expr_ref *ref = &e->side[0]->ref;
+	const struct expr_ref *ref = first_ref(e);
 
 	assert_string_equal(ref->selects[0].axis, "x y");
 	assert_string_equal(ref->selects[0].label, "a b");
@@ -133,7 +149,7 @@ static void a_plugin_with_an_option_is_a_label(void **state)
 
 	(void)state;
 	assert_int_equal(expr_parse(text, &e, &at, NULL), 0);
-	const struct expr_ref *ref = &e->side[0]->ref;
+	const struct expr_ref *ref = first_ref(e);
 
 	assert_null(ref->selects[0].axis);
 	assert_string_equal(ref->selects[0].label, "slru:protected=0.5");

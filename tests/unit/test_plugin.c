@@ -43,9 +43,7 @@ static const struct options defaults = { .share = .25,
 					 .words = (char *)"a,b" };
 static const struct plugin some = { .name = "some_one",
 				    .summary = "with options",
-				    .options = fields,
-				    .defaults = &defaults,
-				    .options_size = sizeof(defaults) };
+				    PLUGIN_OPTIONS(fields, defaults) };
 static const struct plugin bare = { .name = "bare", .summary = "without" };
 static const struct plugin *const table[] = { &some, &bare, NULL };
 

@@ -40,6 +40,19 @@ static void fire(struct timer *timer, bool stopping, void *ctx)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* Wait until `n` timers have fired, looking every `wall_ns`. */
+static void await(struct seen *s, size_t n, uint64_t wall_ns)
+{
+	size_t fired;
+
+	do {
+		tick_pause(wall_ns);
+		pthread_mutex_lock(&s->lock);
+		fired = s->n;
+		pthread_mutex_unlock(&s->lock);
+	} while (fired < n);
+}
+
 /* Add all, the first to fire after `ns`; false: that was before the last was
  * there. */
 static bool all_fire_after(uint64_t ns, struct item *items)
@@ -99,8 +112,7 @@ static void an_earlier_timer_overtakes(void **state)
 	assert_int_equal(timerq_new(s.tick, fire, &s, &q), 0);
 	assert_int_equal(timerq_add(q, &late.timer, now + 3600 * NS_PER_S), 0);
 	assert_int_equal(timerq_add(q, &soon.timer, now + NS_PER_MS), 0);
-	while (timerq_pending(q) > 1)
-		tick_pause(NS_PER_MS);
+	await(&s, 1, NS_PER_MS);
 	timerq_free(q); /* fires `late` with stopping set */
 	assert_true(soon.fired && !soon.stopping);
 	assert_true(late.stopping);
@@ -123,8 +135,7 @@ static void a_timer_moves_both_ways(void **state)
 	assert_int_equal(timerq_add(q, &b.timer, now + hour / 2), 0);
 	assert_true(timerq_move(q, &b.timer, now + 2 * hour));
 	assert_true(timerq_move(q, &a.timer, now + NS_PER_MS));
-	while (timerq_pending(q) > 1)
-		tick_pause(NS_PER_MS);
+	await(&s, 1, NS_PER_MS);
 	assert_false(timerq_move(q, &a.timer, now));
 	timerq_free(q);
 	assert_true(a.fired && !a.stopping && b.stopping);
@@ -150,8 +161,7 @@ static double lateness(uint64_t spin_ns)
 		items[i].asked = (i + 10) * NS_PER_MS;
 		timerq_add(q, &items[i].timer, items[i].asked);
 	}
-	while (timerq_pending(q))
-		tick_pause(5 * NS_PER_MS);
+	await(&s, MANY, 5 * NS_PER_MS);
 	timerq_free(q);
 	for (size_t i = 0; i < MANY; i++)
 		assert_true(items[i].fired >= items[i].asked);
@@ -247,8 +257,7 @@ static void none_early_with_processors_awake(void **state)
 
 		items[i].asked = tick_now(s.tick) + after_us[i % 4] * NS_PER_US;
 		timerq_add(q, &items[i].timer, items[i].asked);
-		while (timerq_pending(q))
-			tick_pause(50 * NS_PER_US);
+		await(&s, i + 1, 50 * NS_PER_US);
 	}
 	timerq_free(q);
 	for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
