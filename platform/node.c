@@ -108,7 +108,7 @@ static int check_kind(const void *object, struct err *err)
 }
 
 static const struct conf_field fields[] = {
-	{ "gpus", CONF_MAP, offsetof(struct node, gpus), .required = true,
+	{ CONF_KEY(gpus, CONF_MAP, struct node), .required = true,
 	  .item_size = sizeof(struct node_kind), .fields = kind_fields,
 	  .check = check_kind },
 	{ 0 },

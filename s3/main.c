@@ -137,29 +137,26 @@ static int check_host(const void *object, struct err *err)
 }
 
 static const struct conf_field fields[] = {
-	{ "listen", CONF_STRING, offsetof(struct options, listen),
-	  .check = check_listen, .arg = "HOST:PORT",
+	{ CONF_KEY(listen, CONF_STRING, struct options), .check = check_listen,
+	  .arg = "HOST:PORT",
 	  .help = "address to listen at (default: 127.0.0.1:9000)" },
-	{ "bucket", CONF_STRING, offsetof(struct options, bucket),
-	  .check = check_bucket, .arg = "NAME",
-	  .help = "name of the bucket (default: data)" },
-	{ "region", CONF_STRING, offsetof(struct options, region),
-	  .arg = "NAME",
+	{ CONF_KEY(bucket, CONF_STRING, struct options), .check = check_bucket,
+	  .arg = "NAME", .help = "name of the bucket (default: data)" },
+	{ CONF_KEY(region, CONF_STRING, struct options), .arg = "NAME",
 	  .help = "region for which requests are signed (default: us-east-1)" },
-	{ "keys", CONF_STRING, offsetof(struct options, keys), .arg = "FILE",
+	{ CONF_KEY(keys, CONF_STRING, struct options), .arg = "FILE",
 	  .help = "access keys and secret keys of clients, as in "
 		  "~/.aws/credentials (default: AWS_ACCESS_KEY_ID and "
 		  "AWS_SECRET_ACCESS_KEY)" },
-	{ "writable", CONF_STRING, offsetof(struct options, writable),
-	  .arg = "DIR",
+	{ CONF_KEY(writable, CONF_STRING, struct options), .arg = "DIR",
 	  .help = "clients may put and delete objects, which are kept in DIR "
 		  "beside those of SOURCE" },
-	{ "capacity", CONF_SIZE, offsetof(struct options, capacity),
-	  .arg = "SIZE", .max = STORAGE_MOST_CAPACITY,
+	{ CONF_KEY(capacity, CONF_SIZE, struct options), .arg = "SIZE",
+	  .max = STORAGE_MOST_CAPACITY,
 	  .help = "capacity of the store with --writable, for the dataset and "
 		  "what is put (default: that of the profile, or no limit but "
 		  "that of DIR)" },
-	{ "anonymous", CONF_BOOL, offsetof(struct options, anonymous),
+	{ CONF_KEY(anonymous, CONF_BOOL, struct options),
 	  .help = "answer requests without a signature; only at an address "
 		  "that other machines cannot reach" },
 	{ "host", CONF_LIST, offsetof(struct options, hosts),
@@ -168,18 +165,15 @@ static const struct conf_field fields[] = {
 	  .help = "a name by which clients call it without a signature, beside "
 		  "its address, localhost and names below that; *: any; may be "
 		  "given several times" },
-	{ "tls_certificate", CONF_STRING,
-	  offsetof(struct options, tls_certificate), .arg = "FILE",
+	{ CONF_KEY(tls_certificate, CONF_STRING, struct options), .arg = "FILE",
 	  .help = "serve HTTPS, with this certificate (PEM)" },
-	{ "tls_key", CONF_STRING, offsetof(struct options, tls_key),
-	  .arg = "FILE",
+	{ CONF_KEY(tls_key, CONF_STRING, struct options), .arg = "FILE",
 	  .help = "its private key (PEM), a file that only its owner reads" },
-	{ "connections", CONF_UINT, offsetof(struct options, connections),
-	  .arg = "N", .min = 1, .max = 100000,
+	{ CONF_KEY(connections, CONF_UINT, struct options), .arg = "N",
+	  .min = 1, .max = 100000,
 	  .help = "connections at once; more get SlowDown (default: 1024)" },
-	{ "header_timeout", CONF_DURATION,
-	  offsetof(struct options, header_timeout), .arg = "DURATION",
-	  .min = NS_PER_S, .max = 3600. * NS_PER_S,
+	{ CONF_KEY(header_timeout, CONF_DURATION, struct options),
+	  .arg = "DURATION", .min = NS_PER_S, .max = 3600. * NS_PER_S,
 	  .help = "close a connection that has not sent its next request "
 		  "within this time (default: 60s)" },
 	FS_CACHE_FIELDS(struct options, base.fs,

@@ -228,21 +228,20 @@ static int check_load(const void *object, struct err *err)
 static const struct conf_field fields[] = {
 	INPUT_TRACE_FIELDS(struct options, d.input),
 	INPUT_CLUSTER_FIELDS(struct options, d.input),
-	{ "placements", CONF_STRING, offsetof(struct options, placements),
-	  .short_opt = 'p', .check = input_check_placements,
-	  .arg = "NAME,...|all",
+	{ CONF_KEY(placements, CONF_STRING, struct options), .short_opt = 'p',
+	  .check = input_check_placements, .arg = "NAME,...|all",
 	  .help = "placements (default: random,dotprod,gpuclustering,"
 		  "gpupacking,bestfit,fgd)" },
-	{ "load", CONF_STRING, offsetof(struct options, load),
-	  .check = check_load, .arg = "P%,...",
+	{ CONF_KEY(load, CONF_STRING, struct options), .check = check_load,
+	  .arg = "P%,...",
 	  .help = "sample at these loads: requested GPUs in percent of the "
 		  "cluster's; the last one ends the run (default: "
 		  "80%,100%,130%)" },
-	{ "runs", CONF_UINT, offsetof(struct options, runs), .short_opt = 'n',
+	{ CONF_KEY(runs, CONF_UINT, struct options), .short_opt = 'n',
 	  .arg = "N", .min = 1, .max = 10000,
 	  .help = "runs of each placement, with seeds from --seed on "
 		  "(default: 3)" },
-	{ "jobs", CONF_UINT, offsetof(struct options, jobs), .short_opt = 'j',
+	{ CONF_KEY(jobs, CONF_UINT, struct options), .short_opt = 'j',
 	  .arg = "N", .min = 1, .max = 4096,
 	  .help = "threads (default: one per processor)" },
 	PROGRESS_FIELD(struct options, d.progress),

@@ -26,15 +26,14 @@ static int check_interference(const void *object, struct err *err)
 static const struct conf_field fields[] = {
 	INPUT_TRACE_FIELDS(struct options, d.input),
 	INPUT_CLUSTER_FIELDS(struct options, d.input),
-	{ "policies", CONF_STRING, offsetof(struct options, policies),
-	  .short_opt = 'p', .check = input_check_policies,
-	  .arg = "NAME,...|all",
+	{ CONF_KEY(policies, CONF_STRING, struct options), .short_opt = 'p',
+	  .check = input_check_policies, .arg = "NAME,...|all",
 	  .help = "scheduling policies (default: fifo,srtf,las)" },
-	{ "placements", CONF_STRING, offsetof(struct options, placements),
+	{ CONF_KEY(placements, CONF_STRING, struct options),
 	  .check = input_check_placements, .arg = "NAME,...|all",
 	  .help = "placements: GPUs, CPU and memory of a job (default: "
 		  "proportional)" },
-	{ "interference", CONF_STRING, offsetof(struct options, interference),
+	{ CONF_KEY(interference, CONF_STRING, struct options),
 	  .check = check_interference, .arg = "P%,...",
 	  .help = "overhead of an iteration when 2, 3 and 4 jobs take turns on "
 		  "GPUs (default: 0%,0%,0%)" },

@@ -22,7 +22,7 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "block", CONF_SIZE, offsetof(struct options, block), .min = 1,
+	{ CONF_KEY(block, CONF_SIZE, struct options), .min = 1,
 	  .max = 1073741824., .arg = "SIZE", .help = "bytes of each read" },
 	{ 0 },
 };

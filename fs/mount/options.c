@@ -24,64 +24,55 @@ static const struct conf_field fields[] = {
 	FS_CONFIG_FIELDS(struct options, base.fs),
 	SETUP_FIELDS(struct options, base,
 		     "/, anywhere; with allow_other source"),
-	{ "foreground", CONF_BOOL, offsetof(struct options, foreground),
-	  .short_opt = 'f', .cli_only = true,
-	  .help = "stay in the foreground" },
-	{ "mount_options", CONF_STRING, offsetof(struct options, mount_options),
+	{ CONF_KEY(foreground, CONF_BOOL, struct options), .short_opt = 'f',
+	  .cli_only = true, .help = "stay in the foreground" },
+	{ CONF_KEY(mount_options, CONF_STRING, struct options),
 	  .short_opt = 'o', .arg = "OPT[,OPT]",
 	  .help = "mount options of mount(8), and any option here as "
 		  "KEY=VALUE" },
-	{ "read_only", CONF_BOOL, offsetof(struct options, read_only),
-	  .arg = "on|off",
+	{ CONF_KEY(read_only, CONF_BOOL, struct options), .arg = "on|off",
 	  .help = "mount with ro: the kernel refuses every write, also "
 		  "commands to .gpemu/control (default: off)" },
-	{ "writable", CONF_STRING, offsetof(struct options, writable),
-	  .arg = "DIR",
+	{ CONF_KEY(writable, CONF_STRING, struct options), .arg = "DIR",
 	  .help = "files and folders can be made in the mount: they go to "
 		  "DIR, and the dataset stays as it is (default: read-only)" },
-	{ "writable_scale", CONF_DOUBLE,
-	  offsetof(struct options, writable_scale), .arg = "X", .min = 0.001,
-	  .max = 1,
+	{ CONF_KEY(writable_scale, CONF_DOUBLE, struct options), .arg = "X",
+	  .min = 0.001, .max = 1,
 	  .help = "each byte in DIR takes the device's time of 1/X bytes "
 		  "(default: 1)" },
-	{ "capacity", CONF_SIZE, offsetof(struct options, capacity),
-	  .arg = "SIZE", .max = STORAGE_MOST_CAPACITY,
+	{ CONF_KEY(capacity, CONF_SIZE, struct options), .arg = "SIZE",
+	  .max = STORAGE_MOST_CAPACITY,
 	  .help = "capacity of the device with --writable, for the dataset "
 		  "and what is made (default: that of the profile, or no "
 		  "limit but that of DIR)" },
-	{ "replace", CONF_BOOL, offsetof(struct options, replace),
-	  .cli_only = true,
+	{ CONF_KEY(replace, CONF_BOOL, struct options), .cli_only = true,
 	  .help = "replace a gpemu-fs that is mounted there" },
-	{ "peers", CONF_STRING, offsetof(struct options, peers),
-	  .check = check_peers, .arg = "HOST:PORT,HOST:PORT[,...]",
+	{ CONF_KEY(peers, CONF_STRING, struct options), .check = check_peers,
+	  .arg = "HOST:PORT,HOST:PORT[,...]",
 	  .help = "the nodes of a partitioned cache, including this one: each "
 		  "caches its share of the dataset and gets the rest from the "
 		  "others" },
-	{ "node", CONF_UINT, offsetof(struct options, node), .arg = "I",
+	{ CONF_KEY(node, CONF_UINT, struct options), .arg = "I",
 	  .max = PLACE_NODES - 1,
 	  .help = "index of this node in --peers, from 0 (default: 0)" },
-	{ "peer_key", CONF_STRING, offsetof(struct options, peer_key),
-	  .arg = "FILE",
+	{ CONF_KEY(peer_key, CONF_STRING, struct options), .arg = "FILE",
 	  .help = "file with the secret that all nodes share, at least 32 "
 		  "bytes (default, on one machine: ~/.config/gpemu/key)" },
-	{ "peer_timeout", CONF_DURATION, offsetof(struct options, peer_timeout),
+	{ CONF_KEY(peer_timeout, CONF_DURATION, struct options),
 	  .arg = "DURATION", .min = NS_PER_MS, .max = 3600. * NS_PER_S,
 	  .help = "read from the storage if another node does not reply within "
 		  "this time (default: 5s)" },
-	{ "hit_path", CONF_STRING, offsetof(struct options, hit_path),
-	  .arg = "PATH",
+	{ CONF_KEY(hit_path, CONF_STRING, struct options), .arg = "PATH",
 	  .help = "how cached files are read: auto, reply or passthrough "
 		  "(default: auto)" },
-	{ "transport", CONF_STRING, offsetof(struct options, transport),
-	  .arg = "WAY",
+	{ CONF_KEY(transport, CONF_STRING, struct options), .arg = "WAY",
 	  .help = "transport of requests from the kernel: auto, dev "
 		  "(/dev/fuse) or "
 		  "uring (default: auto)" },
-	{ "selftest", CONF_BOOL, offsetof(struct options, selftest),
-	  .cli_only = true,
+	{ CONF_KEY(selftest, CONF_BOOL, struct options), .cli_only = true,
 	  .help = "compare the latency and throughput that a client sees with "
 		  "the storage profile; SOURCE and MOUNTPOINT are optional" },
-	{ "log", CONF_STRING, offsetof(struct options, log),
+	{ CONF_KEY(log, CONF_STRING, struct options),
 	  .arg = "stderr|syslog|FILE",
 	  .help = "destination of messages once mounted (default: stderr with "
 		  "-f, else syslog)" },

@@ -4,7 +4,7 @@
 #include "common/util.h"
 
 const struct conf_field synergy_fields[] = {
-	{ "profile", CONF_BOOL, offsetof(struct synergy_options, profile),
+	{ CONF_KEY(profile, CONF_BOOL, struct synergy_options),
 	  .help = "find the CPUs that a job can use by profiling, instead of "
 		  "knowing them" },
 	{ 0 },

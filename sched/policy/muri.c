@@ -32,9 +32,9 @@ enum { MATCHED = 256 };
 #define NONE UINT32_MAX
 
 const struct conf_field muri_fields[] = {
-	{ "group", CONF_UINT, offsetof(struct muri_options, group), .min = 1,
+	{ CONF_KEY(group, CONF_UINT, struct muri_options), .min = 1,
 	  .max = GROUP_MAX, .help = "maximum number of jobs that take turns" },
-	{ "matching", CONF_BOOL, offsetof(struct muri_options, matching),
+	{ CONF_KEY(matching, CONF_BOOL, struct muri_options),
 	  .help = "off: neighbours in the queue become a group" },
 	{ 0 },
 };

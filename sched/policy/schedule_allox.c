@@ -41,8 +41,8 @@ struct allox_options {
 };
 
 static const struct conf_field allox_fields[] = {
-	{ "alpha", CONF_DOUBLE, offsetof(struct allox_options, alpha),
-	  .min = 1e-6, .max = 1,
+	{ CONF_KEY(alpha, CONF_DOUBLE, struct allox_options), .min = 1e-6,
+	  .max = 1,
 	  .help = "share of users, those with the least, that may be served: a "
 		  "small share is fairer, 1 is fastest" },
 	{ 0 },

@@ -28,12 +28,12 @@ static int check_order(const void *object, struct err *err)
 }
 
 static const struct conf_field cognn_fields[] = {
-	{ "order", CONF_STRING, offsetof(struct cognn_options, order),
+	{ CONF_KEY(order, CONF_STRING, struct cognn_options),
 	  .check = check_order,
 	  .help = "order of jobs in groups: base (arrival), lmcf (least memory "
 		  "first), bmc (least and most in turn)" },
-	{ "workers", CONF_UINT, offsetof(struct cognn_options, workers),
-	  .min = 1, .max = GROUPS_MEMBERS_MAX,
+	{ CONF_KEY(workers, CONF_UINT, struct cognn_options), .min = 1,
+	  .max = GROUPS_MEMBERS_MAX,
 	  .help = "maximum number of jobs in a group" },
 	{ "budget", CONF_SIZE, offsetof(struct cognn_options, budget_bytes),
 	  .max = 0x1p60,

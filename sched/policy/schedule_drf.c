@@ -33,11 +33,11 @@ static int check_queue(const void *object, struct err *err)
 }
 
 static const struct conf_field drf_fields[] = {
-	{ "queue", CONF_STRING, offsetof(struct drf_options, queue),
+	{ CONF_KEY(queue, CONF_STRING, struct drf_options),
 	  .check = check_queue,
 	  .help = "order of the jobs of a user: fifo, sjf (shortest first), "
 		  "random" },
-	{ "cpus", CONF_BOOL, offsetof(struct drf_options, cpus),
+	{ CONF_KEY(cpus, CONF_BOOL, struct drf_options),
 	  .help = "jobs also run on nodes without GPUs" },
 	{ 0 },
 };

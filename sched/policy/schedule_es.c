@@ -18,7 +18,7 @@ struct es_options {
 };
 
 static const struct conf_field es_fields[] = {
-	{ "cpus", CONF_BOOL, offsetof(struct es_options, cpus),
+	{ CONF_KEY(cpus, CONF_BOOL, struct es_options),
 	  .help = "also share nodes without GPUs" },
 	{ 0 },
 };

@@ -13,7 +13,7 @@ struct mps_options {
 };
 
 static const struct conf_field mps_fields[] = {
-	{ "workers", CONF_UINT, offsetof(struct mps_options, workers), .min = 1,
+	{ CONF_KEY(workers, CONF_UINT, struct mps_options), .min = 1,
 	  .max = GROUPS_MEMBERS_MAX,
 	  .help = "maximum number of jobs on a "
 		  "GPU" },

@@ -20,10 +20,8 @@ struct spec {
 };
 
 static const struct conf_field spec_fields[] = {
-	{ "gpus", CONF_UINT, offsetof(struct spec, gpus),
-	  .max = CLUSTER_GPUS_MAX },
-	{ "cpus", CONF_DOUBLE, offsetof(struct spec, cpus),
-	  .max = CLUSTER_CPU_MAX },
+	{ CONF_KEY(gpus, CONF_UINT, struct spec), .max = CLUSTER_GPUS_MAX },
+	{ CONF_KEY(cpus, CONF_DOUBLE, struct spec), .max = CLUSTER_CPU_MAX },
 	{ "memory", CONF_SIZE, offsetof(struct spec, memory_bytes),
 	  .max = 0x1p60 },
 	{ "gpu_memory", CONF_SIZE, offsetof(struct spec, gpu_memory_bytes),
@@ -34,7 +32,7 @@ static const struct conf_field spec_fields[] = {
 	  .max = 0x1p60 },
 	{ "link", CONF_SIZE, offsetof(struct spec, link_bytes_s),
 	  .max = 0x1p60 },
-	{ "model", CONF_STRING, offsetof(struct spec, model) },
+	{ CONF_KEY(model, CONF_STRING, struct spec) },
 	{ 0 },
 };
 

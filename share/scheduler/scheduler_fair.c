@@ -13,7 +13,7 @@ struct options {
 };
 
 static const struct conf_field fields[] = {
-	{ "anew", CONF_BOOL, offsetof(struct options, anew), .arg = "on|off",
+	{ CONF_KEY(anew, CONF_BOOL, struct options), .arg = "on|off",
 	  .help = "reset the GPU time of all jobs when one is admitted" },
 	{ 0 },
 };
@@ -44,9 +44,7 @@ static void ran(struct scheduler_job *job, double gpu_ns)
 const struct scheduler_ops scheduler_fair = {
 	.plugin = { .name = "fair",
 		    .summary = "equal GPU time for all jobs",
-		    .options = fields,
-		    .defaults = &defaults,
-		    .options_size = sizeof(defaults) },
+		    PLUGIN_OPTIONS(fields, defaults) },
 	.order = order,
 	.admitted = admitted,
 	.ran = ran,

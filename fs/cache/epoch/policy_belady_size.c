@@ -22,8 +22,8 @@ struct belady_size_options {
 };
 
 static const struct conf_field belady_size_fields[] = {
-	{ "sample", CONF_UINT, offsetof(struct belady_size_options, sample),
-	  .min = 1, .max = 1 << 20, .arg = "N",
+	{ CONF_KEY(sample, CONF_UINT, struct belady_size_options), .min = 1,
+	  .max = 1 << 20, .arg = "N",
 	  .help = "entries examined for each victim" },
 	{ 0 },
 };
@@ -160,9 +160,7 @@ const struct policy_ops policy_belady_size = {
 	.plugin = { .name = "belady_size",
 		    .summary = "Belady by bytes x time (gpemu-cachesim only)",
 		    .state_size = sizeof(struct belady_size),
-		    .options = belady_size_fields,
-		    .defaults = &belady_size_defaults,
-		    .options_size = sizeof(belady_size_defaults) },
+		    PLUGIN_OPTIONS(belady_size_fields, belady_size_defaults) },
 	.entry_size = sizeof(struct belady_size_entry),
 	.overhead_bytes = 2 * sizeof(struct cache_entry *),
 	.offline = true,

@@ -26,8 +26,8 @@ struct twoq_options {
 };
 
 static const struct conf_field twoq_fields[] = {
-	{ "ratio", CONF_DOUBLE, offsetof(struct twoq_options, ratio),
-	  .max = 1000, .arg = "N",
+	{ CONF_KEY(ratio, CONF_DOUBLE, struct twoq_options), .max = 1000,
+	  .arg = "N",
 	  .help = "largest ratio of the active queue to the inactive one" },
 	{ 0 },
 };
@@ -162,9 +162,7 @@ const struct policy_ops policy_2q = {
 	.plugin = { .name = "2q",
 		    .summary = "2Q as Linux's page cache: inactive and active",
 		    .state_size = sizeof(struct twoq),
-		    .options = twoq_fields,
-		    .defaults = &twoq_defaults,
-		    .options_size = sizeof(twoq_defaults) },
+		    PLUGIN_OPTIONS(twoq_fields, twoq_defaults) },
 	.entry_size = sizeof(struct twoq_entry),
 	.n_ghosts = GHOSTS_PER_ENTRY,
 	.init = twoq_init,

@@ -13,8 +13,8 @@ struct slru_options {
 };
 
 static const struct conf_field slru_fields[] = {
-	{ "protected", CONF_DOUBLE, offsetof(struct slru_options, protected),
-	  .max = 1, .arg = "0..1",
+	{ CONF_KEY(protected, CONF_DOUBLE, struct slru_options), .max = 1,
+	  .arg = "0..1",
 	  .help = "share of the capacity for the protected segment" },
 	{ 0 },
 };
@@ -88,9 +88,7 @@ const struct policy_ops policy_slru = {
 		    .summary = "LRU in two segments; a hit moves to the "
 			       "protected one",
 		    .state_size = sizeof(struct slru),
-		    .options = slru_fields,
-		    .defaults = &slru_defaults,
-		    .options_size = sizeof(slru_defaults) },
+		    PLUGIN_OPTIONS(slru_fields, slru_defaults) },
 	.entry_size = sizeof(struct policy_link),
 	.init = slru_init,
 	.inserted = slru_inserted,
