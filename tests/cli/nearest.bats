@@ -6,7 +6,7 @@ bats_require_minimum_version 1.5.0
 
 setup()
 {
-	PATH=$(realpath "${BUILD:-build}"):$PATH
+	PATH=$(realpath "${GPEMU_BUILD:-build}"):$PATH
 	cd "$BATS_TEST_TMPDIR"
 	mkdir data
 	echo x >data/x.jpg
