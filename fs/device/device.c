@@ -67,9 +67,6 @@ enum { PIECE_SHIFT = 23 };
  * many as there are reads in the device, and at least this many. Two or three
  * random places are often close together. */
 enum { MOVES_TO_JUDGE = 7 };
-/* The answer to a lone operation may be so early. Source: calibrate.h, at most
- * 9 us. */
-enum { EARLY_NS = 10000 };
 /* No sum of times exceeds this: 31 years. arbitrary: the caller may add to it,
  * and scale it */
 #define LAST_NS ((uint64_t)1000000000000000000)
@@ -101,6 +98,7 @@ struct device {
 	 * its next read before that; this is no queue. */
 	uint64_t *recent; /* a heap of n_recent, the earliest first */
 	size_t n_recent;
+	uint64_t unanswered; /* device_unanswered */
 	/* the last places of reads, as fractions of the stroke: a ring of
 	 * n_places, none if places do not count */
 	double *places;
@@ -129,6 +127,7 @@ int device_new(const struct storage_profile *profile, uint64_t seed,
 	if (!d)
 		return -ENOMEM;
 	d->profile = profile;
+	d->unanswered = UINT64_MAX;
 	d->link_mb_per_s = profile->link.mb_per_s;
 	for (unsigned i = 0; i < STORAGE_N_OPS; i++)
 		d->rng[i] = rng_stream(seed, "device", i);
@@ -181,6 +180,11 @@ void device_free(struct device *d)
 const struct storage_profile *device_profile(const struct device *d)
 {
 	return d->profile;
+}
+
+void device_unanswered(struct device *d, uint64_t n)
+{
+	d->unanswered = n;
 }
 
 void device_limit(struct device *d, double mb_per_s, uint64_t now)
@@ -326,20 +330,17 @@ static uint64_t in_queue(const struct device *d, uint64_t now)
 
 	for (size_t i = 0; i < d->n_recent; i++)
 		n += d->recent[i] > now;
-	return n;
+	return MIN(n, d->unanswered);
 }
 
 /* Draw how long a read takes, or a write that costs what a read does, among
- * those in the device. The last one of a lone reader may still seem to be
- * there, as its answer left early. */
+ * those in the device. */
 static uint64_t draw_loaded(struct device *d, enum storage_op op,
 			    uint64_t bytes, uint64_t now)
 {
-	uint64_t n = in_queue(d, later(now, EARLY_NS));
+	uint64_t n = in_queue(d, now);
 	double ns;
 
-	if (n > 1)
-		n = in_queue(d, now);
 	ns = storage_loaded_ns(storage_class_of(d->profile, op), bytes, n,
 			       rng_double(&d->rng[op]));
 	return (uint64_t)fmin(ns, (double)LAST_NS);
