@@ -355,7 +355,8 @@ static uint64_t serve_loaded(struct device *d, enum storage_op op,
 			     uint64_t bytes, uint64_t issue, uint64_t now)
 {
 	uint64_t own = stream_ns(bytes, d->link_mb_per_s);
-	uint64_t ahead = d->n_recent * own, start = issue;
+	uint64_t n = d->n_recent, ahead = n * MIN(own, LAST_NS / n);
+	uint64_t start = issue;
 
 	if (d->link_busy > ahead)
 		start = MAX(issue, d->link_busy - ahead);

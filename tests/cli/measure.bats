@@ -297,6 +297,8 @@ run_host() {
 	END
 	run -2 gpemu-profile measure --device cpu
 	[[ "$output" == *"--output FILE is missing"* ]]
+	run -1 measure --output "$PWD/none/m.yaml" --models squeezenet1_1
+	[[ "$output" == *"none/m.yaml: No such file or directory"* ]]
 }
 
 # bats test_tags=slow
