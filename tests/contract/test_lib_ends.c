@@ -19,6 +19,12 @@
 
 static atomic_uint n_threads, n_open_to_signals;
 
+/* clang's TSan is in the program, before which nothing can stand */
+#if defined(__clang__) && defined(__SANITIZE_THREAD__)
+enum { SEES_THREADS = false };
+#else
+enum { SEES_THREADS = true };
+
 /* A new thread has the mask of the one that makes it. */
 int pthread_create(pthread_t *ret, const pthread_attr_t *attr,
 		   void *(*fn)(void *), void *arg)
@@ -40,6 +46,7 @@ int pthread_create(pthread_t *ret, const pthread_attr_t *attr,
 	*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
 	return real(ret, attr, fn, arg);
 }
+#endif
 
 /* One of each kind that the library makes. */
 static void test_signals(void **state)
@@ -54,6 +61,8 @@ static void test_signals(void **state)
 	char command[128];
 
 	(void)state;
+	if (!SEES_THREADS)
+		skip_because("clang's TSan makes the threads");
 	snprintf(dir, sizeof(dir), "%s.checkpoints", lib_dir);
 	snprintf(checkpoints, sizeof(checkpoints), "checkpoint_dir=%s", dir);
 	for (unsigned i = 0; i < 3; i++) {
