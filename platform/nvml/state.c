@@ -52,7 +52,6 @@ struct place {
 
 static struct {
 	pthread_mutex_t lock; /* guards all of this */
-	bool forks;	      /* watched, for the life of the process */
 	uint32_t n_open, n_servers, n_devices;
 	struct server servers[SERVERS];
 	struct place places[DEVICES];
@@ -68,6 +67,14 @@ static void lock(void)
 static void unlock(void)
 {
 	pthread_mutex_unlock(&nvml.lock);
+}
+
+/* A child must not inherit the lock of a thread that it does not have. Before
+ * any call: one that is the first may be within the lock when another thread
+ * forks. */
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(lock, unlock, unlock);
 }
 
 /* --- the status of a server ---------------------------------------------- */
@@ -200,10 +207,6 @@ int state_open(void)
 	int r = NVML_SUCCESS;
 
 	lock();
-	/* a child must not inherit the lock of a thread that it does not have
-	 */
-	if (!nvml.forks)
-		nvml.forks = pthread_atfork(lock, unlock, unlock) == 0;
 	if (nvml.n_open == 0)
 		r = open_all();
 	nvml.n_open += r == NVML_SUCCESS;
