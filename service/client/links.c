@@ -549,7 +549,7 @@ void links_fini(struct links *l)
 
 void links_add(struct links *l, uint64_t id, const char *address)
 {
-	struct link_worker *w;
+	struct link_worker *w = NULL;
 	struct err err = { 0 };
 
 	if (find(l, id))
