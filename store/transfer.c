@@ -150,6 +150,20 @@ static size_t on_body(char *bytes, size_t one, size_t n, void *ctx)
 
 /* --- the request -------------------------------------------------------- */
 
+/* Has it a part that is "." or ".."? */
+static bool has_dots(const char *key)
+{
+	for (const char *part = key; part; part = strchr(part, '/')) {
+		size_t n;
+
+		part += *part == '/';
+		n = strcspn(part, "/");
+		if (n > 0 && n < 3 && !strncmp(part, "..", n))
+			return true;
+	}
+	return false;
+}
+
 static int set_url(struct transfer *t, const char *base)
 {
 	_cleanup_free_ char *url = NULL;
@@ -167,6 +181,10 @@ static int set_url(struct transfer *t, const char *base)
 		percent_encode(t->read->object.key, false, f);
 	if (fclose(f))
 		return -ENOMEM;
+	/* curl would resolve those. Only for them: since 8.13 it cannot sign
+	 * such a request, and says so */
+	if (!is_page(t) && has_dots(t->read->object.key))
+		curl_easy_setopt(t->easy, CURLOPT_PATH_AS_IS, 1L);
 	return curl_easy_setopt(t->easy, CURLOPT_URL, url) ? -ENOMEM : 0;
 }
 
@@ -219,8 +237,6 @@ int transfer_prepare(struct transfer *t, const struct account *a,
 	/* a redirection could lead the keys elsewhere: none is followed */
 	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-	/* keys may contain /../ */
-	curl_easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
 	curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
 	curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1000L);
 	curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, STALL_S);

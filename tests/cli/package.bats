@@ -16,9 +16,14 @@ setup() {
 	python3 - "$BATS_TEST_TMPDIR" <<-'PY'
 		import fnmatch, glob, json, os, sys
 		tmp = sys.argv[1]
-		prefix = next(o['value'] for o in json.load(open(tmp + '/options'))
-		              if o['name'] == 'prefix')
-		files = {'usr/' + os.path.relpath(path, prefix)
+		options = {o['name']: o['value'] for o in json.load(open(tmp + '/options'))}
+		# a build without dpkg-dev has another folder than debhelper's
+		def place(path):
+		    path = os.path.relpath(path, options['prefix'])
+		    if path.startswith(options['libdir'] + '/'):
+		        path = 'lib/TRIPLET' + path[len(options['libdir']):]
+		    return 'usr/' + path
+		files = {place(path)
 		         for path in json.load(open(tmp + '/installed')).values()}
 		lists = {}
 		for name in glob.glob('debian/*.install') + ['debian/not-installed']:
@@ -31,7 +36,7 @@ setup() {
 		    parts = path.split('/')
 		    return any(fnmatch.fnmatch('/'.join(parts[:n]), pattern)
 		               for n in range(1, len(parts) + 1))
-		built = {'usr/' + os.path.relpath(path, prefix): source for source, path
+		built = {place(path): source for source, path
 		         in json.load(open(tmp + '/installed')).items()}
 		for path in sorted(files):
 		    at = [n for n, patterns in lists.items()
