@@ -141,8 +141,6 @@ static int measure(void *options, char **args, FILE *f, json_t **ret,
 	}
 	r = json_check(o->output, err);
 	if (r == 0)
-		r = json_check(o->state, err);
-	if (r == 0)
 		r = command_line(o->argc, o->argv, &command);
 	if (r == 0 && !(j = for_python(o, command)))
 		r = err_set(err, -EINVAL, "an option is not UTF-8");

@@ -98,7 +98,7 @@ struct device {
 	 * its next read before that; this is no queue. */
 	uint64_t *recent; /* a heap of n_recent, the earliest first */
 	size_t n_recent;
-	uint64_t unanswered; /* device_unanswered */
+	bool alone; /* device_alone */
 	/* the last places of reads, as fractions of the stroke: a ring of
 	 * n_places, none if places do not count */
 	double *places;
@@ -127,7 +127,6 @@ int device_new(const struct storage_profile *profile, uint64_t seed,
 	if (!d)
 		return -ENOMEM;
 	d->profile = profile;
-	d->unanswered = UINT64_MAX;
 	d->link_mb_per_s = profile->link.mb_per_s;
 	for (unsigned i = 0; i < STORAGE_N_OPS; i++)
 		d->rng[i] = rng_stream(seed, "device", i);
@@ -182,9 +181,9 @@ const struct storage_profile *device_profile(const struct device *d)
 	return d->profile;
 }
 
-void device_unanswered(struct device *d, uint64_t n)
+void device_alone(struct device *d, bool alone)
 {
-	d->unanswered = n;
+	d->alone = alone;
 }
 
 void device_limit(struct device *d, double mb_per_s, uint64_t now)
@@ -330,7 +329,7 @@ static uint64_t in_queue(const struct device *d, uint64_t now)
 
 	for (size_t i = 0; i < d->n_recent; i++)
 		n += d->recent[i] > now;
-	return MIN(n, d->unanswered);
+	return d->alone ? 1 : n;
 }
 
 /* Draw how long a read takes, or a write that costs what a read does, among

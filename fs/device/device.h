@@ -9,6 +9,7 @@
 #ifndef GPEMU_FS_DEVICE_DEVICE_H
 #define GPEMU_FS_DEVICE_DEVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "emu/profile/profile_storage.h"
@@ -26,11 +27,10 @@ const struct storage_profile *device_profile(const struct device *d);
  * was, but holds up no other for longer than with this limit. */
 void device_limit(struct device *d, double mb_per_s, uint64_t now);
 
-/* Of the operations that were scheduled, and the next one, at most so many have
- * had no answer; not known until the first call. An answer may leave before its
- * completion, by the time that it takes to its client (calibrate.h): what the
- * client asks for next has not found it in the queue. */
-void device_unanswered(struct device *d, uint64_t n);
+/* Is the next operation the only one without an answer? An answer may leave
+ * before its completion, by the time that it takes to its client (calibrate.h):
+ * what a lone client asks for next has not found it in the queue. */
+void device_alone(struct device *d, bool alone);
 
 /* The place on the device of the bytes at `offset` of an object, as a fraction
  * of 2^64: files lie scattered, in pieces of 8 MiB. Used by devices whose

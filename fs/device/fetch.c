@@ -271,14 +271,13 @@ static void count_op(struct fetch_stats *s, const struct fetch *f)
 
 static void charge(struct fetcher *fetcher, struct fetch *f)
 {
-	uint64_t now, n;
+	uint64_t now;
 
 	f->error = 0;
 	f->deadline = f->arrival + f->takes;
 	if (f->op == STORAGE_N_OPS)
 		return;
-	n = __atomic_add_fetch(&fetcher->lead->stats.inflight, 1,
-			       __ATOMIC_RELAXED);
+	count(&fetcher->lead->stats.inflight, 1);
 	count_op(&fetcher->stats, f);
 	if (f->takes)
 		return;
@@ -287,7 +286,7 @@ static void charge(struct fetcher *fetcher, struct fetch *f)
 	 * point */
 	now = MAX(f->arrival, fetcher->last_arrival);
 	fetcher->last_arrival = now;
-	device_unanswered(fetcher->device, n);
+	device_alone(fetcher->device, alone(fetcher));
 	f->deadline = f->before
 			      ? device_go_on(fetcher->device, f->before,
 					     f->bytes, f->arrival)

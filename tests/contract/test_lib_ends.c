@@ -19,7 +19,7 @@
 
 static atomic_uint n_threads, n_open_to_signals;
 
-/* clang's TSan is in the program, before which nothing can stand */
+/* clang links TSan's pthread_create into the program: this one would hide it */
 #if defined(__clang__) && defined(__SANITIZE_THREAD__)
 enum { SEES_THREADS = false };
 #else

@@ -113,8 +113,8 @@ static void the_rate_is_depth_over_time(void **state)
 	storage_profile_free(p);
 }
 
-/* A mount answers half a round trip early: the next read of the same reader is
- * among no others, however early it comes. */
+/* A mount answers a lone reader a round trip early: the next read of the same
+ * reader is among no others, however early it comes. */
 static void an_answer_that_left_is_in_no_queue(void **state)
 {
 	struct storage_profile *p = parsed(HEAD ROWS);
@@ -126,13 +126,13 @@ static void an_answer_that_left_is_in_no_queue(void **state)
 	for (int i = 0; i < 1000; i++) {
 		uint64_t done;
 
-		device_unanswered(d, 1);
+		device_alone(d, true);
 		done = device_schedule(d, STORAGE_READ, 1, 0, 4 * KIB, now);
 		assert_true(done - now <= 150 * 1000);
 		now = done - MIN(45000, done - now);
 	}
 	/* not so one that is still to be answered */
-	device_unanswered(d, 8);
+	device_alone(d, false);
 	for (int i = 0; i < 7; i++)
 		device_schedule(d, STORAGE_READ, 1, 0, 4 * KIB, now);
 	assert_true(device_schedule(d, STORAGE_READ, 1, 0, 4 * KIB, now) >=
