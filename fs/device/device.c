@@ -327,9 +327,9 @@ static uint64_t in_queue(const struct device *d, uint64_t now)
 {
 	uint64_t n = 1;
 
-	for (size_t i = 0; i < d->n_recent; i++)
+	for (size_t i = 0; !d->alone && i < d->n_recent; i++)
 		n += d->recent[i] > now;
-	return d->alone ? 1 : n;
+	return n;
 }
 
 /* Draw how long a read takes, or a write that costs what a read does, among
