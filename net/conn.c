@@ -37,7 +37,7 @@ struct conn *conn_new(int fd, bool dialed, const struct seal_secret *secret,
 		close(fd);
 		return NULL;
 	}
-	*c = (struct conn){ .fd = fd,
+	*c = (struct conn){ .socket.fd = fd,
 			    .dialed = dialed,
 			    .connected = !dialed,
 			    .secret = secret,
@@ -58,7 +58,8 @@ struct conn *conn_new(int fd, bool dialed, const struct seal_secret *secret,
 
 void conn_free(struct conn *c)
 {
-	close(c->fd);
+	if (c->socket.fd >= 0)
+		close(c->socket.fd);
 	frame_in_fini(&c->in);
 	parcel_put(c->parcel);
 	free(c->out);
@@ -131,7 +132,8 @@ static int greet(struct conn *c, const unsigned char *theirs, uint64_t now)
 		return r;
 	frame_greet(FRAME_VERSION, mine);
 	if (r < 0) { /* it learns the version; a new socket has room */
-		send(c->fd, mine, sizeof(mine), MSG_NOSIGNAL | MSG_DONTWAIT);
+		send(c->socket.fd, mine, sizeof(mine),
+		     MSG_NOSIGNAL | MSG_DONTWAIT);
 		return r;
 	}
 	r = send_plain(c, mine, sizeof(mine), now);
@@ -266,7 +268,7 @@ static int receive_piece(struct conn *c, struct nic *nic, uint64_t now)
 	to = space(c, &n);
 	if (!to)
 		return -ENOMEM;
-	got = recv(c->fd, to, MIN(n, nic->piece), 0);
+	got = recv(c->socket.fd, to, MIN(n, nic->piece), 0);
 	if (got > 0) {
 		nic_book(nic, &nic->in, f, (size_t)got,
 			 f->before ? f->before : now, now);
@@ -381,7 +383,7 @@ static int send_piece(struct conn *c, struct nic *nic)
 	ssize_t n;
 
 	m.msg_iovlen = find_bytes(c, c->flow_out.booked, at);
-	n = sendmsg(c->fd, &m, MSG_NOSIGNAL);
+	n = sendmsg(c->socket.fd, &m, MSG_NOSIGNAL);
 
 	if (n < 0 && errno == EAGAIN) {
 		c->writable = false;
@@ -444,7 +446,7 @@ static void finish_dialing(struct conn *c)
 
 	if (!c->writable)
 		return;
-	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0)
+	if (getsockopt(c->socket.fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0)
 		error = errno;
 	if (error)
 		conn_end(c, -error);

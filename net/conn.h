@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <sys/uio.h>
 
+#include "common/program/events.h"
 #include "net/frame.h"
 #include "net/nic.h"
 #include "net/parcel.h"
@@ -63,7 +64,7 @@ struct conn {
 	void *user;
 	/* private to conn.c and loop.c from here on */
 	const struct seal_secret *secret;
-	int fd;
+	struct event socket;
 	bool dialed, connected, open, trusted, awaits;
 	bool readable, writable; /* as far as known: edges of epoll(7) */
 	bool kicked;

@@ -3,16 +3,17 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "common/program/events.h"
 #include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
 
 struct loop {
 	struct loop_config c;
-	int epoll, wake, timer;
+	struct events events;
+	struct event wake, timer, listener;
 	pthread_t thread;
 	bool started;
 	bool stopping; /* atomic */
@@ -24,27 +25,55 @@ struct loop {
 	size_t n_conns;
 };
 
-enum { EVENTS = 64 };
 /* Wall time between attempts to accept while there are no descriptors.
  * arbitrary: short for a person, long for a processor */
 #define ACCEPT_PAUSE_NS (NS_PER_S / 10.)
 
 /* --- life ----------------------------------------------------------------- */
 
-/* `tag`: &l->wake, &l->timer, &l->c.listener, or a connection. */
-static int watch(struct loop *l, int fd, uint32_t events, void *tag)
+static void on_wake(struct event *e, uint32_t ready)
 {
-	struct epoll_event e = { .events = events, .data.ptr = tag };
+	struct loop *l = container_of(e, struct loop, wake);
+	eventfd_t n;
 
-	if (fd < 0)
-		return fd;
-	return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+	(void)ready;
+	eventfd_read(e->fd, &n);
+	/* from here on loop_wake writes again; what was queued before is seen
+	 * in the next round */
+	__atomic_store_n(&l->woken, false, __ATOMIC_SEQ_CST);
+}
+
+static void on_timer(struct event *e, uint32_t ready)
+{
+	(void)ready;
+	container_of(e, struct loop, timer)->timer_at = TICK_NEVER;
+}
+
+static void on_listener(struct event *e, uint32_t ready)
+{
+	(void)ready;
+	container_of(e, struct loop, listener)->arriving = true;
+}
+
+static void on_conn(struct event *e, uint32_t ready)
+{
+	struct conn *c = container_of(e, struct conn, socket);
+	bool over = ready & (EPOLLERR | EPOLLHUP | EPOLLRDHUP);
+
+	c->readable = c->readable || over || ready & EPOLLIN;
+	c->writable = c->writable || over || ready & EPOLLOUT;
+}
+
+/* `e` without a descriptor is the error it was opened with, or not watched. */
+static int watch(struct loop *l, struct event *e, uint32_t wanted)
+{
+	return e->fd < 0 ? e->fd : events_add(&l->events, e, wanted);
 }
 
 int loop_new(const struct loop_config *config, struct loop **ret)
 {
 	struct loop *l = calloc(1, sizeof(*l));
-	int r = 0;
+	int r;
 
 	if (!l) {
 		if (config->listener >= 0)
@@ -53,18 +82,19 @@ int loop_new(const struct loop_config *config, struct loop **ret)
 	}
 	l->c = *config;
 	l->timer_at = l->accept_at = TICK_NEVER;
-	l->epoll = epoll_create1(EPOLL_CLOEXEC);
-	l->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	l->timer = tick_timer_new();
-	if (l->epoll < 0 || l->wake < 0)
+	r = events_init(&l->events);
+	l->listener = (struct event){ config->listener, on_listener, 0 };
+	l->timer = (struct event){ tick_timer_new(), on_timer, 0 };
+	l->wake = (struct event){ eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+				  on_wake, 0 };
+	if (r == 0 && l->wake.fd < 0)
 		r = -errno;
 	if (r == 0)
-		r = watch(l, l->wake, EPOLLIN, &l->wake);
+		r = watch(l, &l->wake, EPOLLIN);
 	if (r == 0)
-		r = watch(l, l->timer, EPOLLIN | EPOLLET, &l->timer);
+		r = watch(l, &l->timer, EPOLLIN | EPOLLET);
 	if (r == 0 && config->listener >= 0)
-		r = watch(l, config->listener, EPOLLIN | EPOLLET,
-			  &l->c.listener);
+		r = watch(l, &l->listener, EPOLLIN | EPOLLET);
 	if (r < 0) {
 		loop_free(l);
 		return r;
@@ -77,7 +107,7 @@ int loop_new(const struct loop_config *config, struct loop **ret)
  * of a fork(2) has a copy of the socket. */
 static void release(struct loop *l, struct conn *c)
 {
-	epoll_ctl(l->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+	events_close(&l->events, &c->socket);
 	conn_free(c);
 }
 
@@ -108,21 +138,17 @@ void loop_free(struct loop *l)
 	if (!l)
 		return;
 	loop_stop(l);
-	if (l->c.listener >= 0)
-		close(l->c.listener);
-	if (l->epoll >= 0)
-		close(l->epoll);
-	if (l->wake >= 0)
-		close(l->wake);
-	if (l->timer >= 0)
-		close(l->timer);
+	events_close(&l->events, &l->listener);
+	events_close(&l->events, &l->wake);
+	events_close(&l->events, &l->timer);
+	events_fini(&l->events);
 	free(l);
 }
 
 void loop_wake(struct loop *l)
 {
 	if (!__atomic_exchange_n(&l->woken, true, __ATOMIC_ACQ_REL))
-		eventfd_write(l->wake, 1);
+		eventfd_write(l->wake.fd, 1);
 }
 
 void loop_bytes(const struct loop *l, uint64_t *ret_in, uint64_t *ret_out)
@@ -152,7 +178,8 @@ static int add(struct loop *l, int fd, bool dialed, struct conn **ret)
 		     tick_now(l->c.tick));
 	if (!c)
 		return -ENOMEM;
-	r = watch(l, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, c);
+	c->socket.fn = on_conn;
+	r = watch(l, &c->socket, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
 	if (r < 0) {
 		conn_free(c);
 		return r;
@@ -222,7 +249,7 @@ static void pause_accept(struct loop *l)
 static void accept_some(struct loop *l)
 {
 	for (int i = 0; i < LOOP_ACCEPTS && l->arriving; i++) {
-		int fd = accept4(l->c.listener, NULL, NULL,
+		int fd = accept4(l->listener.fd, NULL, NULL,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0)
@@ -266,35 +293,12 @@ static void set_timer(struct loop *l, uint64_t at)
 	l->timer_at = at;
 	if (at != TICK_NEVER)
 		at += tick_spin(l->c.tick);
-	tick_timer_set(l->c.tick, l->timer, at);
-}
-
-static void take_event(struct loop *l, const struct epoll_event *e)
-{
-	eventfd_t n;
-
-	if (e->data.ptr == &l->wake) {
-		eventfd_read(l->wake, &n);
-		/* from here on loop_wake writes again; what was queued before
-		 * is seen in the next round */
-		__atomic_store_n(&l->woken, false, __ATOMIC_SEQ_CST);
-	} else if (e->data.ptr == &l->timer) {
-		l->timer_at = TICK_NEVER;
-	} else if (e->data.ptr == &l->c.listener) {
-		l->arriving = true;
-	} else {
-		struct conn *c = e->data.ptr;
-		bool over = e->events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP);
-
-		c->readable = c->readable || over || e->events & EPOLLIN;
-		c->writable = c->writable || over || e->events & EPOLLOUT;
-	}
+	tick_timer_set(l->c.tick, l->timer.fd, at);
 }
 
 static void *run(void *arg)
 {
 	struct loop *l = arg;
-	struct epoll_event events[EVENTS];
 
 	while (!__atomic_load_n(&l->stopping, __ATOMIC_ACQUIRE)) {
 		uint64_t now = tick_now(l->c.tick);
@@ -302,7 +306,6 @@ static void *run(void *arg)
 		uint64_t pump_at = pump_all(l, now);
 		uint64_t at = MIN(MIN(round_at, pump_at), l->accept_at);
 		bool again;
-		int n;
 
 		if (now >= l->accept_at) {
 			l->accept_at = TICK_NEVER;
@@ -311,9 +314,8 @@ static void *run(void *arg)
 		again = at <= now || l->arriving;
 		if (!again)
 			set_timer(l, at);
-		n = epoll_wait(l->epoll, events, EVENTS, again ? 0 : -1);
-		for (int i = 0; i < n; i++)
-			take_event(l, &events[i]);
+		events_wait(&l->events, again ? 0 : -1);
+		events_call(&l->events);
 		accept_some(l);
 	}
 	return NULL;

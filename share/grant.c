@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/stat.h>
 
 #include "common/util.h"

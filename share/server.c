@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -17,7 +16,6 @@
 #include "emu/gpu/identity.h"
 
 enum {
-	EVENTS = 64,
 	/* Descriptors beside those of clients. arbitrary: there are ten */
 	OWN_FILES = 32,
 };
@@ -365,11 +363,10 @@ static int until(uint64_t at)
 
 int server_run(struct server *s, struct err *err)
 {
-	struct epoll_event ready[EVENTS];
 	uint64_t check = TICK_NEVER, deadline,
 		 early = tick_early(s->tick) + tick_spin(s->tick);
 	bool near;
-	int n;
+	int r;
 
 	tick_urgent(s->tick);
 	while (!s->stopping) {
@@ -382,18 +379,13 @@ int server_run(struct server *s, struct err *err)
 				    : deadline - tick_early(s->tick));
 		if (near && deadline != TICK_NEVER)
 			tick_hold_awake(s->tick);
-		n = epoll_wait(s->events.epoll_fd, ready, EVENTS, until(check));
+		r = events_wait(&s->events, until(check));
 		if (near && deadline != TICK_NEVER)
 			tick_let_sleep(s->tick);
-		if (n < 0 && errno != EINTR)
-			return err_set(err, -errno, "epoll_wait: %s",
-				       strerror(errno));
+		if (r < 0)
+			return err_set(err, r, "epoll_wait: %s", strerror(-r));
 		now(s);
-		for (int i = 0; i < n; i++) {
-			struct event *e = ready[i].data.ptr;
-
-			e->fn(e, ready[i].events);
-		}
+		events_call(&s->events);
 		check = check_limits(s);
 		reap(s);
 		grant_reap(s, false);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <sys/epoll.h>
 
 #include "common/units.h"
 #include "common/util.h"
@@ -45,6 +44,9 @@ void events_remove(struct events *l, struct event *e)
 	if (e->fd >= 0)
 		epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, e->fd, NULL);
 	e->fd = -1;
+	for (int i = 0; i < l->n_ready; i++)
+		if (l->ready[i].data.ptr == e)
+			l->ready[i].data.ptr = NULL;
 }
 
 void events_close(struct events *l, struct event *e)
@@ -101,18 +103,33 @@ static void fire(struct events *l)
 	}
 }
 
+int events_wait(struct events *l, int ms)
+{
+	int n = epoll_wait(l->epoll_fd, l->ready, EVENTS_AT_ONCE, ms);
+
+	l->n_ready = MAX(n, 0);
+	return n < 0 && errno != EINTR ? -errno : 0;
+}
+
+void events_call(struct events *l)
+{
+	for (int i = 0; i < l->n_ready; i++) {
+		struct event *e = l->ready[i].data.ptr;
+
+		if (e)
+			e->fn(e, l->ready[i].events);
+	}
+	l->n_ready = 0;
+}
+
 int events_turn(struct events *l, bool wait)
 {
-	struct epoll_event ev;
-	int n = epoll_wait(l->epoll_fd, &ev, 1, wait ? until_next(l) : 0);
+	int r = events_wait(l, wait ? until_next(l) : 0);
+	bool any = l->n_ready > 0;
 
-	if (n < 0 && errno != EINTR)
-		return -errno;
-	if (n == 1) {
-		struct event *e = ev.data.ptr;
-
-		e->fn(e, ev.events);
-	}
+	if (r < 0)
+		return r;
+	events_call(l);
 	fire(l);
-	return n == 1;
+	return any;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An event loop for one thread: descriptors and timers with callbacks. It takes
- * one descriptor at a time from epoll(7), so a callback may remove any other.
+ * An event loop for one thread: descriptors and timers with callbacks, which
+ * may remove any of them.
  */
 #ifndef GPEMU_COMMON_PROGRAM_EVENTS_H
 #define GPEMU_COMMON_PROGRAM_EVENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 
 #include "common/tick.h"
 
@@ -24,8 +25,11 @@ struct event_timer {
 	struct event_timer *next;
 };
 
+enum { EVENTS_AT_ONCE = 64 };
+
 struct events {
-	int epoll_fd;
+	int epoll_fd, n_ready;
+	struct epoll_event ready[EVENTS_AT_ONCE];
 	struct event_timer *timers;
 };
 
@@ -48,10 +52,14 @@ void events_add_timer(struct events *l, struct event_timer *t);
 void events_remove_timer(struct events *l, struct event_timer *t);
 
 /*
- * Serve one descriptor, and all timers that are due; wait for them if `wait` is
- * set. Returns whether there was a descriptor to serve, or -errno.
+ * Serve descriptors that are ready, and all timers that are due; wait for them
+ * if `wait` is set. Returns whether there was a descriptor to serve, or -errno.
  */
 int events_turn(struct events *l, bool wait);
+/* For a program with a clock of its own, its two halves without the timers:
+ * wait for descriptors, at most `ms` (-1: no limit); -errno. Serve them. */
+int events_wait(struct events *l, int ms);
+void events_call(struct events *l);
 
 /* The timer is to be called in `ns` at the latest. */
 static inline void event_timer_in(struct event_timer *t, uint64_t ns)

@@ -2,7 +2,6 @@
 #include "platform/grpc/grpc_conn.h"
 
 #include <errno.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "common/util.h"

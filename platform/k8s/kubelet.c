@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/inotify.h>
 
 #include "common/log.h"
