@@ -211,6 +211,13 @@ static const struct conf_field quota_fields[] = {
 	RATE(struct storage_profile, quota.mb_per_s),
 	{ 0 },
 };
+static const struct conf_field names_fields[] = {
+	SOURCED(struct storage_profile, names.),
+	{ "kept", CONF_DURATION,
+	  offsetof(struct storage_profile, names.kept_ns), .required = true,
+	  .min = 0, .max = DIST_MAX_NS },
+	{ 0 },
+};
 static const struct conf_field prefix_fields[] = {
 	SOURCED(struct storage_profile, prefix.),
 	{ "reads_per_s", CONF_DOUBLE,
@@ -299,6 +306,7 @@ static const struct conf_field fields[] = {
 	{ "link", CONF_RECORD, 0, .fields = link_fields },
 	{ "iops", CONF_RECORD, 0, .fields = iops_fields },
 	{ "quota", CONF_RECORD, 0, .fields = quota_fields },
+	{ "names", CONF_RECORD, 0, .fields = names_fields },
 	{ "prefix", CONF_RECORD, 0, .fields = prefix_fields },
 	{ "capacity", CONF_RECORD, 0, .fields = capacity_fields },
 	{ "price", CONF_RECORD, 0, .fields = price_fields },

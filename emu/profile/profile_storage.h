@@ -138,6 +138,14 @@ struct storage_profile {
 		double per_s;	 /* slots */
 		double mb_per_s; /* 10^6 bytes */
 	} quota;
+	/* How long the kernel of a client keeps names and attributes, after
+	 * which it asks for them again. source NULL: as long as it has memory;
+	 * not used by the model, but gpemu-fs. */
+	struct {
+		char *source;
+		bool verified;
+		uint64_t kept_ns;
+	} names;
 	/* Requests a second and prefix of a store, beyond which it answers
 	 * SlowDown; not used by the model, but gpemu-s3. 0: no limit. */
 	struct {

@@ -194,6 +194,11 @@ static void show_groups(const struct storage_profile *p, FILE *f)
 			units_human_size((double)p->buffer.unit_bytes, a));
 		show_source(f, "", p->buffer.source, p->buffer.verified);
 	}
+	if (p->names.source) {
+		fprintf(f, "names       kept for %s by a client's kernel\n",
+			units_human_duration((double)p->names.kept_ns, a));
+		show_source(f, "", p->names.source, p->names.verified);
+	}
 	if (!p->quota.window_ns)
 		return;
 	fprintf(f, "quota       in each %s: ",

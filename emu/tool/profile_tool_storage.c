@@ -126,9 +126,7 @@ static int measure_all(const struct options *o, struct target *t,
 	progress_end(&bar);
 	tick_free(tick);
 	if (r == 0 && why)
-		fprintf(stderr,
-			"gpemu-profile measure: lookups, opens and lists are "
-			"not measured: %s\n",
+		fprintf(stderr, "gpemu-profile measure: not measured: %s\n",
 			why);
 	if (r == 0 && !t->is_bucket && !t->area.direct)
 		fprintf(stderr,

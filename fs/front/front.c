@@ -436,14 +436,32 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 				 .answer = answer_lookup });
 }
 
+static void answer_attr(struct wait *w)
+{
+	struct fuse_entry_param e;
+
+	front_entry(w->front, w->ino, &e);
+	fuse_reply_attr(w->req, &e.attr, e.attr_timeout);
+}
+
 static void op_getattr(fuse_req_t req, fuse_ino_t ino,
 		       struct fuse_file_info *fi)
 {
-	const struct front *f = fuse_req_userdata(req);
+	struct front *f = fuse_req_userdata(req);
 	struct stat st;
+	uint64_t kept_ns;
 	int r = 0;
 
 	(void)fi;
+	if (!front_is_ctl(ino) && !f->c.upper &&
+	    server_keeps_names(f->c.server, &kept_ns)) {
+		/* the kernel had them, and asks again */
+		wait_for(f, STORAGE_LOOKUP, (uint32_t)(ino - 1),
+			 &(struct wait){ .req = req,
+					 .ino = ino,
+					 .answer = answer_attr });
+		return;
+	}
 	if (front_is_ctl(ino))
 		front_stat(f, ino, &st);
 	else

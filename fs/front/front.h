@@ -4,8 +4,9 @@
  * low-level API) and the server. Files are opened with direct I/O, so that
  * the kernel keeps no second, unmodelled cache of their bytes. Names and
  * attributes of the dataset never change, so the kernel may cache them without
- * limit. With a writable folder (fs/upper) there are further ones, which only
- * the clients of the mount change.
+ * limit, or as long as a real client of the device does (names of its profile).
+ * With a writable folder (fs/upper) there are further ones, which only the
+ * clients of the mount change.
  */
 #ifndef GPEMU_FS_FRONT_FRONT_H
 #define GPEMU_FS_FRONT_FRONT_H

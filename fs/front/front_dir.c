@@ -77,12 +77,24 @@ void front_stat(const struct front *f, fuse_ino_t ino, struct stat *ret)
 	ret->st_atim = ret->st_ctim = ret->st_mtim;
 }
 
+double front_kept_s(const struct front *f)
+{
+	uint64_t ns;
+
+	return server_keeps_names(f->c.server, &ns)
+		       ? (double)ns / NS_PER_S *
+				 tick_scale(server_tick(f->c.server))
+		       : FRONT_TIMEOUT_S;
+}
+
 void front_entry(const struct front *f, fuse_ino_t ino,
 		 struct fuse_entry_param *ret)
 {
+	double kept = front_is_ctl(ino) ? FRONT_TIMEOUT_S : front_kept_s(f);
+
 	*ret = (struct fuse_entry_param){ .ino = ino,
-					  .attr_timeout = FRONT_TIMEOUT_S,
-					  .entry_timeout = FRONT_TIMEOUT_S };
+					  .attr_timeout = kept,
+					  .entry_timeout = kept };
 	if (front_is_ctl(ino) && ctl_writable(front_ctl_file(ino)))
 		ret->entry_timeout = 0;
 	if (ino)

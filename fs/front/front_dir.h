@@ -16,6 +16,10 @@
  * kernel may cache names and attributes a day. */
 #define FRONT_TIMEOUT_S 86400.0
 
+/* The same of the dataset's names, with a profile that says how long they are
+ * kept. */
+double front_kept_s(const struct front *f);
+
 bool front_is_ctl(fuse_ino_t ino);
 /* Of a control file's inode. */
 enum ctl_file front_ctl_file(fuse_ino_t ino);

@@ -531,6 +531,19 @@ static void write_names(const struct fit *v, enum point_kind kind,
 	times_write(f, "latency", at, each, 1);
 }
 
+static void write_kept(const struct fit *v, FILE *f)
+{
+	const struct point *at = points_find(v->p, POINT_KEPT, 0, 1);
+
+	if (!at)
+		fprintf(f, "# how long names are kept was not measured\n");
+	else if (median(at) < .99 * POINT_KEPT_MOST)
+		fprintf(f,
+			"names:\n  source: the kernel asked again for %" PRIu64
+			" of them\n  verified: true\n  kept: %.2fs\n",
+			at->n, median(at) / NS_PER_S);
+}
+
 /* What reads up to LINE_TO take longer than SMALL ones, by their medians. Heads
  * that move hide it. */
 static void write_times(const struct fit *v, FILE *f)
@@ -613,6 +626,7 @@ static void write_device(const struct fit *v, const struct fit_text *text,
 	write_names(v, POINT_OPEN, "open", f);
 	write_names(v, POINT_LOOKUP, "lookup", f);
 	write_names(v, POINT_READDIR, "readdir", f);
+	write_kept(v, f);
 	write_read(v, f);
 }
 
@@ -805,12 +819,28 @@ static int simulate(const struct storage_profile *profile,
 	return 0;
 }
 
+static void predict_kept(const struct storage_profile *profile,
+			 struct point *ret)
+{
+	double ns = profile->names.source ? (double)profile->names.kept_ns
+					  : POINT_KEPT_MOST;
+
+	ret->n = 1;
+	ret->per_s = (double)NS_PER_S / ns;
+	for (int i = 0; i < POINT_QUANTILES; i++)
+		ret->ns[i] = ns;
+}
+
 int predict_point(const struct storage_profile *profile, const struct point *p,
 		  struct point *ret)
 {
-	struct point first = *p, whole;
-	int r = simulate(profile, p, &whole);
+	struct point first = *p, whole = *p;
+	int r = 0;
 
+	if (p->kind == POINT_KEPT)
+		predict_kept(profile, &whole);
+	else
+		r = simulate(profile, p, &whole);
 	first.bytes = MIN(first.bytes, 4 * KIB);
 	if (r == 0 && p->kind == POINT_GET)
 		r = simulate(profile, &first, &first);

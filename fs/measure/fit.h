@@ -26,6 +26,7 @@ struct fit_text {
  *			the most
  *	iops		4 KiB reads per second: the same over depths
  *	loaded		quantiles of random reads at depths of 1 to 64 (times.h)
+ *	names		if the kernel forgets them within POINT_KEPT_MOST
  *	quota		if several depths have the same rate, and most of their
  *			reads take far less than depth / rate: what passes, and
  *			after how long the others do. Then iops and link are

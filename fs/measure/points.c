@@ -19,9 +19,9 @@ const double point_quantiles[POINT_QUANTILES] = {
 	.8, .9,	 .95, .97, .98, .99, .995, .998, .999, .9995, 1,
 };
 
-static const char *const names[POINT_N_KINDS] = { "random", "sequential",
-						  "get",    "lookup",
-						  "open",   "readdir" };
+static const char *const names[POINT_N_KINDS] = {
+	"random", "sequential", "get", "lookup", "open", "readdir", "name kept"
+};
 
 static void add(struct points *p, enum point_kind kind, uint64_t bytes,
 		uint64_t depth, uint64_t most)
@@ -51,7 +51,7 @@ void points_all(struct points *ret, uint64_t most)
 	add(ret, POINT_RANDOM, 16 * MIB, 2, most);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i += 2)
 		add(ret, POINT_SEQUENTIAL, sizes[i] * KIB, 1, most);
-	for (int kind = POINT_LOOKUP; kind <= POINT_READDIR; kind++)
+	for (int kind = POINT_LOOKUP; kind <= POINT_KEPT; kind++)
 		add(ret, kind, 0, 1, most);
 }
 

@@ -12,6 +12,7 @@
 
 #include "common/err.h"
 #include "common/hist.h"
+#include "common/units.h"
 
 enum point_kind {
 	POINT_RANDOM,	  /* reads at multiples of their size */
@@ -22,6 +23,8 @@ enum point_kind {
 	POINT_OPEN,	  /* of a file whose name is known */
 	POINT_READDIR,	  /* of a folder of AREA_FILES names; of a bucket: one
 			   * page of a listing */
+	POINT_KEPT,	  /* not an operation: for how long a name that was
+			   * looked up stays known to the kernel */
 	POINT_N_KINDS
 };
 
@@ -43,6 +46,10 @@ struct point {
 	double per_s;		    /* operations */
 	double ns[POINT_QUANTILES]; /* of their durations */
 };
+
+/* A name that is known for so long is taken to be known for ever. Arbitrary:
+ * beyond FUSE's 1 s and the 3 s of NFS. */
+#define POINT_KEPT_MOST (5 * NS_PER_S)
 
 enum { POINTS_MAX = 64 };
 /* Sizes of reads, bytes: the shortest; one between the next two of which

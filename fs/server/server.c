@@ -136,6 +136,17 @@ const struct storage_profile *server_storage(const struct server *s)
 	return s->storage;
 }
 
+bool server_keeps_names(struct server *s, uint64_t *ret)
+{
+	bool known;
+
+	pthread_mutex_lock(&s->lock);
+	known = s->storage->names.source != NULL;
+	*ret = s->storage->names.kept_ns;
+	server_unlock(s);
+	return known;
+}
+
 uint64_t server_device_bytes(const struct server *s, uint64_t bytes)
 {
 	double scale = s->c.writable_scale;

@@ -46,6 +46,9 @@ const struct tree *server_tree(const struct server *s);
 struct tick *server_tick(const struct server *s);
 /* The device's profile at the start. */
 const struct storage_profile *server_storage(const struct server *s);
+/* How long a client's kernel keeps names of it, emulated ns; false: as long as
+ * it has memory. */
+bool server_keeps_names(struct server *s, uint64_t *ret);
 /* What the device moves for so many bytes of the writable folder. */
 uint64_t server_device_bytes(const struct server *s, uint64_t bytes);
 /* The target of a symbolic link. 0 or -errno. */

@@ -8,6 +8,8 @@ named, what stands between it and the reader:
     throttled:PATH  with the kernel's limits of a cgroup: 4,000 reads and 100 MB
                     a second (io.max, or blkio.throttle.*)
     bindfs:PATH     through a bindfs mount, which forwards O_DIRECT
+    sshfs:PATH      through sshfs without its caches of names, over a link of 1 ms
+                    and 100 MB a second each way
     NAME:PATH       through a gpemu-fs mount with the storage profile NAME
 
 Each point is measured on the device, on the emulation and on the device again:
@@ -29,6 +31,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GPEMU_BUILD", ROOT / "build")).resolve()
 PER_S, MB_PER_S = 4000, 100  # of throttled; arbitrary, below most disks
+LINK_MS = 1  # each way to the server of sshfs; arbitrary, of one that is near
+SFTP_SERVER = "/usr/lib/openssh/sftp-server"  # of Debian's openssh-sftp-server
 FILES = 4000  # of ImageNet's sizes, 440 MB
 GOALS = {"rate": 5, "p50": 10, "p99": 25, "epoch": 5}  # percent
 SIZES = ("4 KiB", "128 KiB", "file")
@@ -111,10 +115,10 @@ def throttled(path):
 
 
 @contextlib.contextmanager
-def mounted(o, command, at):
+def mounted(o, command, at, **pipes):
     """The command in the foreground; the time it uses counts as ours."""
     at.mkdir(exist_ok=True)
-    server = subprocess.Popen(list(map(str, [*command, "-f", at])))
+    server = subprocess.Popen(list(map(str, [*command, "-f", at])), **pipes)
     o.servers.append(server.pid)
     try:
         while not at.is_mount():
@@ -126,6 +130,33 @@ def mounted(o, command, at):
         server.terminate()  # it unmounts
         server.wait()
         o.servers.remove(server.pid)
+
+
+@contextlib.contextmanager
+def far_away(o, folder, at):
+    """sshfs to a server on this machine, over a link with delay and bandwidth."""
+    link = [BUILD / "tests/bench/bench_link", str(LINK_MS), str(MB_PER_S)]
+    chain, last = [], None
+    for command in (link, [SFTP_SERVER], link):
+        p = subprocess.Popen(
+            command, stdin=last.stdout if last else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        if last:
+            last.stdout.close()
+        chain.append(p)
+        last = p
+    o.servers += [p.pid for p in chain]
+    ends = {"stdin": last.stdout, "stdout": chain[0].stdin}
+    try:
+        with mounted(o, ["sshfs", "-o", "passive,dir_cache=no", f"near:{folder}"], at, **ends):
+            for end in ends.values():
+                end.close()
+            yield at
+    finally:
+        for p in chain:  # each ends when its input does
+            p.wait()
+            o.servers.remove(p.pid)
 
 
 def gpemu_fs(o, profile, source, at):
@@ -146,6 +177,10 @@ def device(o, work):
             d.folder = stack.enter_context(
                 mounted(o, ["bindfs", "--forward-odirect=4096", folder],
                         work.state / "mnt")
+            )
+        elif kind == "sshfs":
+            d.folder = stack.enter_context(
+                far_away(o, folder, work.state / "mnt")
             )
         elif kind:
             d.folder = stack.enter_context(
@@ -236,7 +271,7 @@ def measure_profile(d, o, work):
     """gpemu-profile measure; what a stop left is in its state file."""
     if work.profile.exists():
         return
-    writable = o.kind in ("", "throttled", "bindfs")
+    writable = o.kind in ("", "throttled", "bindfs", "sshfs")
     left = max(1, o.until - time.monotonic()) if o.until else 0
     done = d.interrupt(
         [BUILD / "gpemu-profile", "measure", "--storage",

@@ -145,7 +145,7 @@ measure()
 	for try in 1 2 3; do
 		run -0 gpemu-profile measure --storage "$mp/data" --seconds .15 \
 			--state $try.state --output found.yaml --json found.json
-		[[ "$output" == *"a file has no names to look up"* ]]
+		[[ "$output" == *"lookups, opens and lists, as a file has no names"* ]]
 		[[ "$output" != *"are taken from"* ]]
 		gpemu-profile measure --storage "$mp/data" --state $try.state \
 			--output found.yaml 2>&1 | grep -q " points are taken from $try.state"

@@ -71,6 +71,28 @@ layers()
 	done
 }
 
+@test "the kernel asks for names again after the time that a profile says" {
+	local kept storage="{name: k, source: s, lookup: {source: s, latency:
+		{kind: const, value: 1ms}}"
+
+	make_files 1 3000
+	for kept in "" ", names: {source: s, kept: 0s}"; do
+		echo "$storage$kept}" >"$BATS_TEST_TMPDIR/k.yaml"
+		gpemu-fs "$src" "$mp" -s "$BATS_TEST_TMPDIR/k.yaml" \
+			--trace "$BATS_TEST_TMPDIR/k.csv"
+		for i in 1 2 3; do stat "$mp/c0/f00000" >/dev/null; done
+		python3 -c 'import os, sys
+f = os.open(sys.argv[1], os.O_RDONLY)
+os.fstat(f), os.fstat(f)' "$mp/c0/f00000"
+		fusermount3 -u "$mp"
+		eventually no_daemon
+		# c0 and its file; then four times, and each fstat
+		grep -c ',lookup,' "$BATS_TEST_TMPDIR/k.csv" >>"$BATS_TEST_TMPDIR/n"
+	done
+	[ "$(sed -n 1p "$BATS_TEST_TMPDIR/n")" -eq 2 ]
+	[ "$(sed -n 2p "$BATS_TEST_TMPDIR/n")" -ge 10 ]
+}
+
 @test "a new layer is one file and one word" {
 	local root new=$BATS_TEST_TMPDIR/new
 

@@ -77,6 +77,7 @@ static void a_server(void **state)
 		"channels: {source: s, mb_per_s: 200}\n"
 		"link: {source: s, mb_per_s: 500}\n"
 		"iops: {source: s, per_s: 8000}\n"
+		"names: {source: s, kept: 1s}\n"
 		"lookup: {source: s, latency: {kind: const, value: 3ms}, "
 		"slots: 0}\n"
 		"open: {source: s, latency: {kind: const, value: 2ms}, "
@@ -92,6 +93,7 @@ static void a_server(void **state)
 	assert_true(fabs(p->channels.mb_per_s / 200 - 1) < .05);
 	assert_true(fabs(p->link.mb_per_s / 500 - 1) < .02);
 	assert_true(fabs(p->iops.per_s / 8000 - 1) < .02);
+	assert_true(p->names.kept_ns == NS_PER_S);
 	assert_true(
 		fabs(dist_time_mean(&p->op[STORAGE_READ].latency) /
 			     dist_time_mean(&device->op[STORAGE_READ].latency) -
