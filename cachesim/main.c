@@ -40,8 +40,8 @@ enum { DEFAULT_EPOCHS = 5, DEFAULT_WARMUP = 2 };
 static int check_tier(const void *object, struct err *err)
 {
 	struct tiers t = { 0 };
-	int r = tiers_parse(*(char *const *)object, true,
-			    fs_config_check_storage, &t, err);
+	int r = tiers_parse(*(char *const *)object, true, profile_check_storage,
+			    &t, err);
 
 	tiers_fini(&t);
 	return r;
@@ -167,7 +167,7 @@ static int make_tiers(const struct options *o, struct tiers *t, struct err *err)
 	}
 	for (size_t i = 0; r == 0 && i < o->tiers.n; i++)
 		r = tiers_parse(((char **)o->tiers.items)[i], true,
-				fs_config_check_storage, t, err);
+				profile_check_storage, t, err);
 	return r;
 }
 

@@ -12,11 +12,6 @@
 
 /* --- the fields ----------------------------------------------------------- */
 
-static int check_profile(const void *object, struct err *err)
-{
-	return profile_check(PROFILE_GPU, object, err);
-}
-
 /* "vendor.domain/name", as Kubernetes has resources and CDI has kinds. */
 static int check_qualified(const void *object, struct err *err)
 {
@@ -61,7 +56,7 @@ static const struct conf_field mount_fields[] = {
 
 static const struct conf_field kind_fields[] = {
 	{ KIND("name", CONF_STRING, name) },
-	{ KIND("profile", CONF_STRING, profile), .check = check_profile },
+	{ KIND("profile", CONF_STRING, profile), PROFILE_NAME(gpu) },
 	{ KIND("count", CONF_UINT, count), .required = true, .min = 1,
 	  .max = NODE_MAX_GPUS },
 	{ KIND("resource", CONF_STRING, resource), .check = check_qualified },

@@ -97,7 +97,6 @@ struct options {
 #define FIELD(key, type, member) key, type, offsetof(struct options, member)
 
 CONF_CHECK(check_engine, plugin_choice_check, engine_table, "engine")
-CONF_CHECK(check_node, profile_check, PROFILE_NODE)
 
 static const struct conf_field fields[] = {
 	{ FIELD("dispatcher", CONF_STRING, dispatcher),
@@ -113,7 +112,7 @@ static const struct conf_field fields[] = {
 	  .help = "the secret of dispatcher, workers and trainers, at least 32 "
 		  "bytes (default, on one machine: ~/.config/gpemu/key, made "
 		  "on first use)" },
-	{ FIELD("nic", CONF_STRING, nic), .check = check_node,
+	{ FIELD("nic", CONF_STRING, nic), PROFILE_NAME(node),
 	  .arg = "NAME|FILE",
 	  .help = "node profile whose network card carries the batches "
 		  "(default: no limit)" },

@@ -38,7 +38,6 @@ struct options {
 
 #define FIELD(key, type, member) key, type, offsetof(struct options, member)
 
-CONF_CHECK(check_gpu, profile_check, PROFILE_GPU)
 CONF_CHECK(check_scheduler, plugin_choice_check, scheduler_table, "scheduler")
 
 static int check_share(const void *object, struct err *err)
@@ -48,8 +47,6 @@ static int check_share(const void *object, struct err *err)
 	return share_mode_parse(*(char *const *)object, &mode, err);
 }
 
-CONF_CHECK(check_speedup, profile_check, PROFILE_SHARE)
-
 static bool is_word(const char *slicing)
 {
 	return !strcmp(slicing, "auto") || !strcmp(slicing, "none");
@@ -57,12 +54,14 @@ static bool is_word(const char *slicing)
 
 static int check_slicing(const void *object, struct err *err)
 {
-	return is_word(*(char *const *)object) ? 0 : check_speedup(object, err);
+	return is_word(*(char *const *)object)
+		       ? 0
+		       : profile_check_share(object, err);
 }
 
 static const struct conf_field fields[] = {
-	{ FIELD("gpu", CONF_STRING, gpu), .check = check_gpu,
-	  .arg = "NAME|FILE", .help = "GPU profile (default v100)" },
+	{ FIELD("gpu", CONF_STRING, gpu), PROFILE_NAME(gpu), .arg = "NAME|FILE",
+	  .help = "GPU profile (default v100)" },
 	{ FIELD("gpus", CONF_UINT, gpus), .min = 1, .max = SHARE_MAX_GPUS,
 	  .arg = "N", .help = "number of GPUs (default 1)" },
 	{ FIELD("socket", CONF_STRING, socket), .short_opt = 'S', .arg = "PATH",
@@ -91,12 +90,12 @@ static const struct conf_field fields[] = {
 	{ FIELD("share", CONF_STRING, share), .check = check_share,
 	  .arg = "time|lanes|mps",
 	  .help = "sharing mode of a GPU (default time)" },
-	{ FIELD("speedup", CONF_STRING, speedup), .check = check_speedup,
+	{ FIELD("speedup", CONF_STRING, speedup), PROFILE_NAME(share),
 	  .arg = "NAME|FILE",
 	  .help = "speedup of k concurrent iterations (--list speedup; "
 		  "default: none)" },
 	{ FIELD("slicing", CONF_STRING, slicing), .check = check_slicing,
-	  .arg = "auto|none|NAME|FILE",
+	  .profile = "share", .arg = "auto|none|NAME|FILE",
 	  .help = "cost of time slicing between k jobs (--list speedup; "
 		  "default auto: that of the GPU, if it was measured)" },
 	{ FIELD("time_scale", CONF_DOUBLE, time_scale), .min = 1e-6, .max = 1e3,

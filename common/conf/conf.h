@@ -74,6 +74,7 @@ struct conf_field {
 	 * that was just decoded: -EINVAL with a text, to which the place is
 	 * added. */
 	int (*check)(const void *object, struct err *err);
+	const char *profile; /* CONF_STRING: of which kind it names one */
 	/* Command line (common/program/cli.h): a short option, what --help
 	 * calls the argument (NULL on a bool: a plain flag), not in YAML. */
 	char short_opt;
@@ -107,7 +108,7 @@ int conf_set(const struct conf_field *field, void *object, const char *value,
 /*
  * Define a `check` that is another function with its first arguments:
  *
- *	CONF_CHECK(check_gpu, profile_check, PROFILE_GPU)
+ *	CONF_CHECK(check_order, plugin_choice_check, order_table, "order")
  */
 #define CONF_CHECK(name, fn, ...)                            \
 	static int name(const void *object, struct err *err) \

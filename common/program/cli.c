@@ -280,6 +280,15 @@ static int list_table(const struct cli_program *p, const struct cli_kind *k,
 	return one ? 0 : -EINVAL;
 }
 
+/* The options that name a profile, and its kind, as YAML. */
+static int list_profiles(const struct cli_program *p)
+{
+	for (const struct conf_field *f = p->fields; f->key; f++)
+		if (f->profile)
+			printf("%s: %s\n", f->key, f->profile);
+	return 0;
+}
+
 static int list_kind(const struct cli_program *p, const char *name)
 {
 	const struct cli_kind *k = p->kinds;
@@ -287,6 +296,8 @@ static int list_kind(const struct cli_program *p, const char *name)
 	struct word_list words = WORD_LIST(name, n);
 	struct err err = { 0 };
 
+	if (!strcmp(name, "profiles"))
+		return list_profiles(p);
 	for (; k && k->name; k++) {
 		word_list_add(&words, k->name);
 		if (strncmp(k->name, name, n) || k->name[n] ||

@@ -73,7 +73,9 @@ struct cli_common {
 				"one, and exit"                               \
 	}
 
-/* A kind for --list: a plug-in table, or a function that prints. */
+/* A kind for --list: a plug-in table, or a function that prints. All programs
+ * have one more, "profiles": a line "nic: node" for each option that names a
+ * profile of a kind, for gpemu-run. */
 struct cli_kind {
 	const char *name;
 	const struct plugin *const *table;

@@ -26,6 +26,11 @@ const char *profile_kind_name(enum profile_kind kind)
 	return folders[kind];
 }
 
+int profile_kind_find(const char *name, struct err *err)
+{
+	return WORD_FIND(folders, "kind", name, err);
+}
+
 static bool is_dir(const char *path)
 {
 	struct stat st;
@@ -330,12 +335,19 @@ int profile_path(enum profile_kind kind, const char *name, char **ret,
 	return 0;
 }
 
-int profile_check(enum profile_kind kind, const void *object, struct err *err)
-{
-	_cleanup_free_ char *path = NULL;
-
-	return profile_path(kind, *(char *const *)object, &path, err);
-}
+#define CHECK(kind, which)                                                    \
+	int profile_check_##kind(const void *name, struct err *err)           \
+	{                                                                     \
+		_cleanup_free_ char *path = NULL;                             \
+                                                                              \
+		return profile_path(which, *(char *const *)name, &path, err); \
+	}
+CHECK(gpu, PROFILE_GPU)
+CHECK(storage, PROFILE_STORAGE)
+CHECK(dataset, PROFILE_DATASET)
+CHECK(prep, PROFILE_PREP)
+CHECK(node, PROFILE_NODE)
+CHECK(share, PROFILE_SHARE)
 
 static int decode(const struct conf_node *root, const char *name,
 		  const struct conf_field *fields, profile_check_fn check,

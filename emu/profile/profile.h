@@ -44,6 +44,8 @@ enum profile_kind {
 /* "gpu", "storage", "dataset", "prep", "node", "share": also the folder's name.
  */
 const char *profile_kind_name(enum profile_kind kind);
+/* The kind of that name, or -EINVAL with a text that lists them. */
+int profile_kind_find(const char *name, struct err *err);
 
 /* The folder of the database; *ret is malloc'ed. -ENOENT with a text. */
 int profile_database(char **ret, struct err *err);
@@ -56,10 +58,17 @@ int profile_database(char **ret, struct err *err);
  */
 int profile_path(enum profile_kind kind, const char *name, char **ret,
 		 struct err *err);
-/* A `check` of a conf_field: the text at `object`, a char **, must be such a
+/* The `check` of a conf_field: the text at `name`, a char **, must be such a
  * word or a path. The file need not exist, because the working directory may
  * still change. Errors as above. */
-int profile_check(enum profile_kind kind, const void *object, struct err *err);
+int profile_check_gpu(const void *name, struct err *err);
+int profile_check_storage(const void *name, struct err *err);
+int profile_check_dataset(const void *name, struct err *err);
+int profile_check_prep(const void *name, struct err *err);
+int profile_check_node(const void *name, struct err *err);
+int profile_check_share(const void *name, struct err *err);
+/* What a conf_field has that names a profile of this kind. */
+#define PROFILE_NAME(kind) .check = profile_check_##kind, .profile = #kind
 
 /*
  * All names of a kind, sorted; *ret is a malloc'ed array of malloc'ed

@@ -27,8 +27,6 @@ int profile_tool_run(const struct cli_program *program, int argc, char **argv,
 /* The options of subcommands that have none of their own. */
 extern const struct conf_field profile_tool_common_fields[];
 
-/* The kind that a word names, or -EINVAL with a text that lists them. */
-int profile_tool_kind(const char *word, struct err *err);
 /* The kind of a file, by its contents. */
 int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
 			      struct err *err);

@@ -119,7 +119,7 @@ static int list(void *options, char **args, FILE *f, json_t **ret,
 		struct err *err)
 {
 	const struct options *o = options;
-	int only = args[0] ? profile_tool_kind(args[0], err) : -1;
+	int only = args[0] ? profile_kind_find(args[0], err) : -1;
 
 	if (args[0] && only < 0)
 		return -EDOM;

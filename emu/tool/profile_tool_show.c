@@ -11,7 +11,6 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "common/word.h"
 #include "emu/profile/profile.h"
 #include "emu/profile/profile_dataset.h"
 #include "emu/profile/profile_gpu.h"
@@ -507,15 +506,6 @@ int profile_tool_describe(enum profile_kind kind, const char *name, char *line,
 
 /* --- which ------------------------------------------------------------ */
 
-int profile_tool_kind(const char *word, struct err *err)
-{
-	const char *names[PROFILE_N_KINDS];
-
-	for (int k = 0; k < PROFILE_N_KINDS; k++)
-		names[k] = profile_kind_name((enum profile_kind)k);
-	return WORD_FIND(names, "kind", word, err);
-}
-
 /* By a key that only profiles of this kind have. */
 int profile_tool_kind_of_file(const char *path, enum profile_kind *ret,
 			      struct err *err)
@@ -595,7 +585,7 @@ static int show(enum profile_kind kind, char **args, FILE *f, json_t **ret,
 static int run(void *options, char **args, FILE *f, json_t **ret,
 	       struct err *err)
 {
-	int r = args[1] ? profile_tool_kind(args[0], NULL) : -ENOENT;
+	int r = args[1] ? profile_kind_find(args[0], NULL) : -ENOENT;
 	enum profile_kind kind = (enum profile_kind)r;
 
 	(void)options;

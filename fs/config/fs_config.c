@@ -9,11 +9,6 @@
 #include "emu/node/profile_node.h"
 #include "emu/profile/profile.h"
 
-int fs_config_check_storage(const void *name, struct err *err)
-{
-	return profile_check(PROFILE_STORAGE, name, err);
-}
-
 int fs_config_check_policy(const void *text, struct err *err)
 {
 	return plugin_choice_check(policy_table, "cache policy", text, err);
@@ -22,7 +17,7 @@ int fs_config_check_policy(const void *text, struct err *err)
 /* Append one argument of --tier. */
 static int add_tier(const char *text, struct tiers *ret, struct err *err)
 {
-	return tiers_parse(text, false, fs_config_check_storage, ret, err);
+	return tiers_parse(text, false, profile_check_storage, ret, err);
 }
 
 int fs_config_check_tier(const void *object, struct err *err)
@@ -40,11 +35,6 @@ int fs_config_check_admit(const void *word, struct err *err)
 	enum tier_admit admit;
 
 	return tier_admit_parse(*(char *const *)word, &admit, err);
-}
-
-int fs_config_check_nic(const void *name, struct err *err)
-{
-	return profile_check(PROFILE_NODE, name, err);
 }
 
 int fs_config_init(struct fs_config *c)

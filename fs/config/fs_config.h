@@ -8,6 +8,7 @@
 #define GPEMU_FS_CONFIG_FS_CONFIG_H
 
 #include "common/conf/conf.h"
+#include "emu/profile/profile.h"
 #include "fs/cache/tier.h"
 #include "fs/layer/ahead.h"
 
@@ -49,11 +50,9 @@ int fs_config_nic(const struct fs_config *c, struct node_profile *ret,
 		  struct err *err);
 
 /* conf_field.check */
-int fs_config_check_storage(const void *name, struct err *err);
 int fs_config_check_policy(const void *text, struct err *err);
 int fs_config_check_tier(const void *text, struct err *err);
 int fs_config_check_admit(const void *word, struct err *err);
-int fs_config_check_nic(const void *name, struct err *err);
 
 /* The fields of the struct fs_config `member` of `type` without those of
  * mounts: a storage and its caches. The default policy is a text for the help.
@@ -62,7 +61,7 @@ int fs_config_check_nic(const void *name, struct err *err);
 	{ "storage",                                                          \
 	  CONF_STRING,                                                        \
 	  offsetof(type, member.storage),                                     \
-	  .check = fs_config_check_storage,                                   \
+	  PROFILE_NAME(storage),                                              \
 	  .short_opt = 's',                                                   \
 	  .arg = "NAME|FILE",                                                 \
 	  .help = "storage profile (default: ideal, which adds no time)" },   \
@@ -128,7 +127,8 @@ int fs_config_check_nic(const void *name, struct err *err);
 		  .help = "prefetches in flight at once (default: 16)" },      \
 	{                                                                      \
 		"nic", CONF_STRING, offsetof(type, member.nic),                \
-			.check = fs_config_check_nic, .arg = "NAME|FILE",      \
+			PROFILE_NAME(node),                                    \
+			.arg = "NAME|FILE",                                    \
 			.help = "node profile whose network card carries the " \
 				"traffic of --peers (default: no limit; "      \
 				"--list node)"                                 \

@@ -379,12 +379,10 @@ struct options {
 
 #define RECIPE(member) offsetof(struct options, recipe.member)
 
-CONF_CHECK(check_dataset, profile_check, PROFILE_DATASET)
-
 static const struct conf_field fields[] = {
 	CLI_COMMON_FIELDS(struct options, common),
 	{ "dataset", CONF_STRING, RECIPE(dataset), .short_opt = 'd',
-	  .check = check_dataset, .arg = "NAME|FILE",
+	  PROFILE_NAME(dataset), .arg = "NAME|FILE",
 	  .help = "dataset profile whose file sizes to follow (imagenet)" },
 	{ "files", CONF_UINT, RECIPE(files), .short_opt = 'n', .arg = "N",
 	  .min = 1, .max = 4e9, .help = "number of files (1000)" },

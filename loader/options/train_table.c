@@ -23,9 +23,6 @@
 
 #define FIELD(member, type) CONF_KEY(member, type, struct train_options)
 
-CONF_CHECK(check_gpu, profile_check, PROFILE_GPU)
-CONF_CHECK(check_node, profile_check, PROFILE_NODE)
-CONF_CHECK(check_cost, profile_check, PROFILE_PREP)
 CONF_CHECK(check_engine, plugin_choice_check, engine_table, "engine")
 CONF_CHECK(check_order, plugin_choice_check, order_table, "order")
 CONF_CHECK(check_batching, plugin_choice_check, batching_table, "batching")
@@ -98,7 +95,7 @@ const struct conf_field train_fields[] = {
 	  .help = "precision of the model's table, gradients and checkpoints" },
 	{ FIELD(optimizer, CONF_STRING), .arg = "sgd|adamw",
 	  .help = "optimiser whose state is in a checkpoint (default sgd)" },
-	{ FIELD(gpu, CONF_STRING), .check = check_gpu, .arg = "NAME|FILE",
+	{ FIELD(gpu, CONF_STRING), PROFILE_NAME(gpu), .arg = "NAME|FILE",
 	  .help = "the GPU to emulate (default: the node's, or v100)" },
 	{ FIELD(gpu_memory, CONF_SIZE), .arg = "SIZE", .min = 0, .max = 1e15,
 	  .check = gpu_memory_check,
@@ -114,7 +111,7 @@ const struct conf_field train_fields[] = {
 	{ FIELD(server_user, CONF_STRING), .arg = "USER|UID",
 	  .help = "also trust a gpemu-gpud of this user (default: your own "
 		  "and root)" },
-	{ FIELD(node, CONF_STRING), .check = check_node, .arg = "NAME|FILE",
+	{ FIELD(node, CONF_STRING), PROFILE_NAME(node), .arg = "NAME|FILE",
 	  .help = "the machine: GPUs, cores, links (--list node)" },
 	{ FIELD(gpus, CONF_UINT), .max = GPUS_MAX, .arg = "N",
 	  .help = "number of GPUs; 0: all of the node, or of the job's "
@@ -144,7 +141,7 @@ const struct conf_field train_fields[] = {
 	{ FIELD(model_transfer, CONF_BOOL), .arg = "on|off",
 	  .help = "at start, wait until the model is copied to the GPUs "
 		  "(default on)" },
-	{ FIELD(prep_gpu, CONF_STRING), .check = check_cost, .arg = "NAME|FILE",
+	{ FIELD(prep_gpu, CONF_STRING), PROFILE_NAME(prep), .arg = "NAME|FILE",
 	  .help = "transforms on the GPU before each step (a prep profile)" },
 	{ FIELD(batch, CONF_UINT), .group = "Loader:", .min = 1, .max = 1 << 20,
 	  .short_opt = 'b', .arg = "N",
@@ -247,7 +244,7 @@ const struct conf_field train_fields[] = {
 	  .help = "type of a transformed image's values (default fp32)" },
 	{ FIELD(image_size, CONF_UINT), .min = 1, .max = 4096, .arg = "N",
 	  .help = "side of a transformed image in pixels (224)" },
-	{ FIELD(prep_profile, CONF_STRING), .check = check_cost,
+	{ FIELD(prep_profile, CONF_STRING), PROFILE_NAME(prep),
 	  .arg = "NAME|FILE",
 	  .help = "cost of a sample, with --prep emulated (--list "
 		  "prep_profile)" },

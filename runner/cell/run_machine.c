@@ -57,7 +57,7 @@ static int check_synth(const struct workload *w, const struct conf_node *d,
 
 	/* gpemu-fs checks the options of synth:records, which has no profile */
 	if (!synth || !strcmp(synth->value, "records") ||
-	    profile_check(PROFILE_DATASET, &synth->value, &why) == 0)
+	    profile_check_dataset(&synth->value, &why) == 0)
 		return 0;
 	return conf_node_error(synth, w->path, err, "%s", why.text);
 }

@@ -127,31 +127,23 @@ static int note_tiers(const struct noting *n, const json_t *fs)
 	return r;
 }
 
-/* Keys whose value is the name of a profile. */
+/* Keys whose value is the name of a profile, as its program says. */
 static int note_keys(const struct noting *n, enum run_program program,
 		     const json_t *config)
 {
-	static const struct {
-		enum run_program program;
-		const char *key;
-		enum profile_kind kind;
-	} keys[] = {
-		{ RUN_FS, "storage", PROFILE_STORAGE },
-		{ RUN_S3, "storage", PROFILE_STORAGE },
-		{ RUN_TRAIN, "node", PROFILE_NODE },
-		{ RUN_TRAIN, "prep_gpu", PROFILE_PREP },
-		{ RUN_GPUD, "gpu", PROFILE_GPU },
-		{ RUN_GPUD, "speedup", PROFILE_SHARE },
-		{ RUN_PREPD, "nic", PROFILE_NODE },
-	};
+	const char *word = run_program_word(program), *key;
+	json_t *all = json_object_get(n->w->defaults, "profiles"), *value;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(keys); i++)
-		if (keys[i].program == program)
-			r = note(n, keys[i].kind,
-				 config_text(n->w, config,
-					     run_program_word(program),
-					     keys[i].key));
+	json_object_foreach (json_object_get(all, word), key, value) {
+		int kind = profile_kind_find(json_string_value(value), n->err);
+
+		if (r == 0)
+			r = kind < 0 ? kind
+				     : note(n, (enum profile_kind)kind,
+					    config_text(n->w, config, word,
+							key));
+	}
 	if (r == 0 && (program == RUN_FS || program == RUN_S3))
 		r = note_tiers(n, config);
 	return r;
@@ -169,11 +161,10 @@ static int note_mount(const struct noting *n, const struct cell_mount *m,
 
 static int note_prep(const struct noting *n, const json_t *train)
 {
-	const char *name = config_text(n->w, train, "train", "prep_profile");
-
-	if (!plugin_is(config_text(n->w, train, "train", "prep"), "emulated"))
+	if (config_text(n->w, train, "train", "prep_profile")[0] ||
+	    !plugin_is(config_text(n->w, train, "train", "prep"), "emulated"))
 		return 0;
-	return note(n, PROFILE_PREP, name[0] ? name : PREP_DEFAULT);
+	return note(n, PROFILE_PREP, PREP_DEFAULT);
 }
 
 static int note_job(const struct noting *n, const struct cell *cell,
@@ -196,7 +187,7 @@ static int note_slicing(const struct noting *n, const json_t *gpud)
 	int r;
 
 	if (strcmp(name, "auto") != 0)
-		return note(n, PROFILE_SHARE, name);
+		return 0;
 	/* what cannot be loaded, gpemu-gpud reports */
 	r = gpu_profile_load_head(config_text(n->w, gpud, "gpud", "gpu"), &gpu,
 				  NULL);

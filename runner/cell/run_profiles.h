@@ -10,7 +10,7 @@
 
 /*
  * Fill w->profiles: "storage/hdd": {file, hash, source} for every profile that
- * a cell names. `defaults` {fs{}, train{}}: the defaults of the programs.
+ * a cell names. `defaults`: as runner_defaults() has them.
  * Unknown names are skipped: the program itself reports them. -ENOMEM; errors
  * in a profile, with position.
  */

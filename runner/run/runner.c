@@ -322,33 +322,50 @@ int runner_check(void *runner, const struct setting *setting, struct err *err)
 		       : -ENOMEM;
 }
 
-int runner_defaults(struct runner *r, json_t **ret, struct err *err)
+/* What it prints with the `more` words, into to.PROGRAM. */
+static int add_facts(struct runner *r, enum run_program program,
+		     const char *const *more, json_t *to, struct err *err)
 {
-	static const enum run_program programs[] = { RUN_FS, RUN_TRAIN,
-						     RUN_GPUD, RUN_S3 };
-	json_auto_t *all = json_object(), *nothing = json_object();
+	_cleanup_conf_node_ struct conf_node *root = NULL;
+	json_auto_t *nothing = json_object();
 	_cleanup_free_ char *config = util_join(r->scratch, "none.yaml");
 	_cleanup_free_ char *dump = util_join(r->scratch, "defaults.yaml");
 	_cleanup_free_ char *said = util_join(r->scratch, "defaults.err");
 	int code, status;
 
-	if (!all || !nothing || !config || !dump || !said)
+	if (!nothing || !config || !dump || !said)
 		return -ENOMEM;
 	code = json_write(nothing, config, err);
-	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(programs); i++) {
-		_cleanup_conf_node_ struct conf_node *root = NULL;
+	if (code == 0)
+		code = ask(r, program, config, more, dump, said, 0, &status,
+			   err);
+	if (code == 0)
+		code = conf_tree_load(dump, &root, err);
+	if (code == 0 && json_object_set_new(to, run_program_word(program),
+					     workload_value(root)) < 0)
+		code = -ENOMEM;
+	return code;
+}
 
+int runner_defaults(struct runner *r, json_t **ret, struct err *err)
+{
+	static const enum run_program programs[] = {
+		RUN_FS, RUN_TRAIN, RUN_GPUD, RUN_PREPD, RUN_S3,
+	};
+	static const char *const of_profiles[] = { "--list", "profiles", NULL };
+	json_auto_t *all = json_object(), *profiles = json_object();
+	int code = all && profiles ? 0 : -ENOMEM;
+
+	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(programs); i++) {
 		if (!is_used(r->w, programs[i]))
 			continue;
-		code = ask(r, programs[i], config, NULL, dump, said, 0, &status,
-			   err);
+		code = add_facts(r, programs[i], NULL, all, err);
 		if (code == 0)
-			code = conf_tree_load(dump, &root, err);
-		if (code == 0 &&
-		    json_object_set_new(all, run_program_word(programs[i]),
-					workload_value(root)) < 0)
-			code = -ENOMEM;
+			code = add_facts(r, programs[i], of_profiles, profiles,
+					 err);
 	}
+	if (code == 0 && json_object_set(all, "profiles", profiles) < 0)
+		code = -ENOMEM;
 	if (code == 0)
 		*ret = TAKE_PTR(all);
 	return code;

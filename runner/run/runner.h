@@ -63,8 +63,10 @@ char *runner_program(const struct runner *r, enum run_program program);
 char *runner_path(const struct runner *r, const char *folder, const char *name,
 		  const char *suffix);
 
-/* The defaults of the programs: {fs{}, train{}, gpud{}, s3{}}, the last two
- * only if the workload has them. */
+/* What the programs say of their options: {fs{}, train{}, gpud{}, prepd{},
+ * s3{}}, the defaults, the last three only if the workload has them;
+ * and profiles {fs {storage: storage}, ...}, which of them name a profile of
+ * which kind. */
 int runner_defaults(struct runner *r, json_t **ret, struct err *err);
 
 enum { RUNNER_MORE = 8 }; /* most words */

@@ -516,6 +516,26 @@ refuses()
 	[ "$(wc -l <standin.log)" -eq 4 ]
 }
 
+@test "run: whatever option names a profile, the programs say" {
+	export GPEMU_PROFILES=$PWD/db
+	need_root
+	mkdir -p db/storage db/node
+	printf 'name: x\nsource: a test\n' >db/storage/hdd.yaml
+	cp "$BATS_TEST_DIRNAME/../../profiles/node/2xp100.yaml" db/node/card.yaml
+	sed -i 's/storage: hdd/storage: hdd, nic: card/' w.yaml
+	"$bin/gpemu-run" -r 1 w.yaml
+	grep -q '"node/card"' results/small/records/lru-sync-r1-*.json
+	: >standin.log
+	echo '# another' >>db/node/card.yaml
+	"$bin/gpemu-run" -r 1 w.yaml
+	[ "$(wc -l <standin.log)" -eq 4 ]
+	PATH=$bin:$PATH
+	diff - <(gpemu-fs --list profiles) <<<$'storage: storage\nnic: node'
+	diff - <(gpemu-prepd worker --list profiles) <<<'nic: node'
+	gpemu-train --list profiles | grep -x 'prep_gpu: prep'
+	gpemu-gpud --list profiles | grep -x 'slicing: share'
+}
+
 exec_workload()
 {
 	cat >w.yaml <<-'END'
