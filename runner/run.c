@@ -153,10 +153,6 @@ static const struct conf_field fields[] = {
 	{ OPTION(bin_dir, CONF_STRING), .arg = "DIR",
 	  .help = "folder of the other programs (default $GPEMU_BIN, else that "
 		  "of gpemu-run)" },
-	{ OPTION(epochs, CONF_BOOL),
-	  .help = "export: a line for each epoch instead of each metric" },
-	{ OPTION(metric, CONF_STRING), .arg = "NAME",
-	  .help = "compare: only this metric" },
 	{ OPTION(find_max_gpus, CONF_BOOL),
 	  .help = "at each point, find the largest number of GPUs that the "
 		  "storage keeps at the utilisation of --au" },
@@ -164,6 +160,36 @@ static const struct conf_field fields[] = {
 	  .help = "--find-max-gpus: minimum accelerator utilisation (0.9)" },
 	{ OPTION(progress, CONF_STRING), .arg = "auto|on|off",
 	  .help = "progress bar on stderr; off: one line per cell" },
+	{ 0 },
+};
+
+static const struct conf_field compare_fields[] = {
+	CLI_COMMON_FIELDS(struct run_options, common),
+	{ OPTION(metric, CONF_STRING), .arg = "NAME",
+	  .help = "only this metric" },
+	{ 0 },
+};
+
+static const struct conf_field merge_fields[] = {
+	CLI_COMMON_FIELDS(struct run_options, common),
+	{ OPTION(output, CONF_STRING), .short_opt = 'o', .arg = "DIR",
+	  .help = "the folder to make, or one of those to merge" },
+	{ 0 },
+};
+
+static const struct conf_field export_fields[] = {
+	CLI_COMMON_FIELDS(struct run_options, common),
+	{ OPTION(output, CONF_STRING), .short_opt = 'o', .arg = "FILE",
+	  .help = "write there instead of to stdout" },
+	{ OPTION(epochs, CONF_BOOL),
+	  .help = "a line for each epoch instead of each metric" },
+	{ 0 },
+};
+
+static const struct conf_field import_fields[] = {
+	CLI_COMMON_FIELDS(struct run_options, common),
+	{ OPTION(output, CONF_STRING), .short_opt = 'o', .arg = "FILE",
+	  .help = "write there instead of to stdout" },
 	{ 0 },
 };
 
@@ -185,33 +211,6 @@ static const struct cli_kind kinds[] = {
 	{ 0 },
 };
 
-static const struct cli_program program = {
-	.name = "gpemu-run",
-	.args = "FILE|NAME [KEY=VALUE...] | check FILE|NAME [KEY=VALUE...] | "
-		"compare A B | merge FOLDER... | export FOLDER | import "
-		"FILE.yaml",
-	.n_args = 1,
-	.n_optional = MOST_ARGS - 1,
-	.summary = "Run an experiment: repeat mounts and training runs over a "
-		   "grid, store a record of each, check the expectations, and "
-		   "write a table, plots and a report. For a list of "
-		   "workloads, run each and write one page on all. check: "
-		   "print what would run and the estimated time. compare: "
-		   "print the differences between two result folders. merge: "
-		   "join the result folders of shards into the folder of "
-		   "--output. export: write the runs of a result folder as "
-		   "CSV. import: convert a workload of DLIO or MLPerf Storage "
-		   "to one of gpemu-run, on stdout or in the file of --output.",
-	.notes = "NAME is a shipped workload, such as demo. KEY=VALUE "
-		 "overrides a key of the workload: repetitions=3, "
-		 "fs.storage=nvme, axes.fs.cache_size='[10%, 20%]'. "
-		 "Cells with a record do not run again, unless the workload, a "
-		 "profile or a program has changed. --seed 0 keeps the seed of "
-		 "the workload.",
-	.fields = fields,
-	.kinds = kinds,
-};
-
 /* gpemu-run compare A B: no workload is needed, no program runs. */
 static int compare(struct run_options *o, char **args, struct stop *ret_stop)
 {
@@ -220,11 +219,7 @@ static int compare(struct run_options *o, char **args, struct stop *ret_stop)
 	int code;
 
 	(void)ret_stop;
-	if (!args[1] || !args[2] || args[3]) {
-		log_error("compare takes two result folders");
-		return EXIT_STATUS_USAGE;
-	}
-	code = compare_folders(args[1], args[2], o->metric, &j, &err);
+	code = compare_folders(args[0], args[1], o->metric, &j, &err);
 	if (code == 0)
 		code = page_print(NULL, NULL, o->quiet, compare_print, j, &err);
 	if (code == 0 && o->common.json)
@@ -398,12 +393,11 @@ static int merge(struct run_options *o, char **args, struct stop *ret_stop)
 	bool failed = false;
 	int code;
 
-	if (!args[1] || !o->output) {
-		log_error("merge takes result folders, and --output for the "
-			  "folder to make");
+	if (!o->output) {
+		log_error("--output is needed: the folder to make");
 		return EXIT_STATUS_USAGE;
 	}
-	code = merge_folders(args + 1, o, &failed, &summary, ret_stop, &err);
+	code = merge_folders(args, o, &failed, &summary, ret_stop, &err);
 	if (code == 0 && o->common.json)
 		code = json_write(summary, o->common.json, &err);
 	if (code < 0 && !ret_stop->signal)
@@ -434,11 +428,7 @@ static int export(struct run_options *o, char **args, struct stop *ret_stop)
 	int code;
 
 	(void)ret_stop;
-	if (!args[1] || args[2]) {
-		log_error("export takes one result folder");
-		return EXIT_STATUS_USAGE;
-	}
-	code = export_to(args[1], o, &err);
+	code = export_to(args[0], o, &err);
 	return code < 0 ? cli_fail(code, &err) : EXIT_STATUS_DONE;
 }
 
@@ -467,6 +457,7 @@ static int import_to(const char *path, const struct run_options *o,
 /* gpemu-run import FILE.yaml [-o FILE] */
 static int import(struct run_options *o, char **args, struct stop *ret_stop)
 {
+	const char *path = args[0];
 	_cleanup_free_ char *bytes = NULL;
 	struct dlio d = { 0 };
 	struct err err = { 0 };
@@ -474,22 +465,18 @@ static int import(struct run_options *o, char **args, struct stop *ret_stop)
 	int code;
 
 	(void)ret_stop;
-	if (!args[1] || args[2]) {
-		log_error("import takes one workload of DLIO");
-		return EXIT_STATUS_USAGE;
-	}
-	code = util_read_file(args[1], IMPORT_MOST, &bytes, &n);
+	code = util_read_file(path, IMPORT_MOST, &bytes, &n);
 	if (code < 0)
-		err_set(&err, code, "%s: %s", args[1], strerror(-code));
+		err_set(&err, code, "%s: %s", path, strerror(-code));
 	else
-		code = dlio_parse(bytes, n, args[1], &d, &err);
+		code = dlio_parse(bytes, n, path, &d, &err);
 	if (code == 0 && d.n_notes)
-		log_warn("%s: left out or changed:", args[1]);
+		log_warn("%s: left out or changed:", path);
 	for (size_t i = 0; code == 0 && i < d.n_notes; i++)
-		log_warn("%s:%u:%u: %s", args[1], d.notes[i].line,
+		log_warn("%s:%u:%u: %s", path, d.notes[i].line,
 			 d.notes[i].column, d.notes[i].text);
 	if (code == 0)
-		code = import_to(args[1], o, &d, &err);
+		code = import_to(path, o, &d, &err);
 	dlio_free(&d);
 	return code < 0 ? cli_fail(code, &err) : EXIT_STATUS_DONE;
 }
@@ -782,54 +769,115 @@ static int run_file(struct run_options *o, const char *path, bool check,
 	return EXIT_STATUS_USAGE;
 }
 
-/* [check] FILE|NAME [KEY=VALUE...] */
-static int find_and_run(struct run_options *o, char **args,
+/* FILE|NAME [KEY=VALUE...] */
+static int find_and_run(struct run_options *o, char **args, bool check,
 			struct stop *ret_stop)
 {
-	bool check = !strcmp(args[0], "check");
 	_cleanup_free_ char *path = NULL;
 	struct err err = { 0 };
 	int r;
 
-	if (!args[check]) {
-		log_error("expected a workload file; see --help");
-		return EXIT_STATUS_USAGE;
-	}
-	for (char **key = args + check + 1; *key; key++)
+	for (char **key = args + 1; *key; key++)
 		if (!strchr(*key, '=')) {
-			log_error(
-				"'%s' is not KEY=VALUE; expected one workload "
-				"file",
-				*key);
+			log_error("'%s' is not KEY=VALUE; expected one "
+				  "workload file, or a command in front of the "
+				  "options",
+				  *key);
 			return EXIT_STATUS_USAGE;
 		}
-	o->overrides = args + check + 1;
-	r = shipped_find(args[check], &path, &err);
+	o->overrides = args + 1;
+	r = shipped_find(args[0], &path, &err);
 	return r < 0 ? cli_fail(r, &err) : run_file(o, path, check, ret_stop);
 }
 
-/* The first word; each has `args` from that word on, ended by NULL, and returns
- * the exit status. *ret_stop: the signal that stopped it. */
-static const struct command {
-	const char *name;
-	int (*run)(struct run_options *o, char **args, struct stop *ret_stop);
-} commands[] = {
-	{ "compare", compare }, { "merge", merge },   { "export", export },
-	{ "import", import },	{ "", find_and_run },
-};
-
-/* Options that one command alone has. */
-static int check_command(const struct run_options *o, const char *command,
-			 struct err *err)
+static int run(struct run_options *o, char **args, struct stop *ret_stop)
 {
-	if (o->metric && strcmp(command, "compare") != 0)
-		return err_set(err, -EINVAL,
-			       "--metric is only valid with compare");
-	if (o->epochs && strcmp(command, "export") != 0)
-		return err_set(err, -EINVAL,
-			       "--epochs is only valid with export");
-	return 0;
+	return find_and_run(o, args, false, ret_stop);
 }
+
+static int check(struct run_options *o, char **args, struct stop *ret_stop)
+{
+	return find_and_run(o, args, true, ret_stop);
+}
+
+/* --- commands ----------------------------------------------------------- */
+
+#define NOTES                                                              \
+	"NAME is a shipped workload, such as demo. KEY=VALUE overrides a " \
+	"key of the workload: repetitions=3, fs.storage=nvme, "            \
+	"axes.fs.cache_size='[10%, 20%]'. Cells with a record do not run " \
+	"again, unless the workload, a profile or a program has changed. " \
+	"--seed 0 keeps the seed of the workload."
+
+/* The first word of the command line; "": any other. `run` has the arguments,
+ * ended by NULL, and returns the exit status. *ret_stop: the signal that
+ * stopped it. */
+static const struct command {
+	const char *word;
+	int (*run)(struct run_options *o, char **args, struct stop *ret_stop);
+	struct cli_program program;
+} commands[] = {
+	{ "check",
+	  check,
+	  { .name = "gpemu-run check",
+	    .args = "FILE|NAME [KEY=VALUE...]",
+	    .n_args = 1,
+	    .n_optional = MOST_ARGS - 1,
+	    .summary = "Print what would run and the estimated time.",
+	    .notes = NOTES,
+	    .fields = fields } },
+	{ "compare",
+	  compare,
+	  { .name = "gpemu-run compare",
+	    .args = "A B",
+	    .n_args = 2,
+	    .summary = "Print the differences between two result folders.",
+	    .fields = compare_fields } },
+	{ "merge",
+	  merge,
+	  { .name = "gpemu-run merge",
+	    .args = "FOLDER...",
+	    .n_args = 1,
+	    .n_optional = MOST_ARGS - 1,
+	    .summary = "Join the result folders of shards into one folder.",
+	    .fields = merge_fields } },
+	{ "export",
+	  export,
+	  { .name = "gpemu-run export",
+	    .args = "FOLDER",
+	    .n_args = 1,
+	    .summary = "Write the runs of a result folder as CSV.",
+	    .fields = export_fields } },
+	{ "import",
+	  import,
+	  { .name = "gpemu-run import",
+	    .args = "FILE.yaml",
+	    .n_args = 1,
+	    .summary = "Convert a workload of DLIO or MLPerf Storage to one "
+		       "of gpemu-run.",
+	    .fields = import_fields } },
+	{ "",
+	  run,
+	  { .name = "gpemu-run",
+	    .args = "FILE|NAME [KEY=VALUE...] | COMMAND ...",
+	    .n_args = 1,
+	    .n_optional = MOST_ARGS - 1,
+	    .summary =
+		    "Run an experiment: repeat mounts and training runs over a "
+		    "grid, store a record of each, check the expectations, and "
+		    "write a table, plots and a report. For a list of "
+		    "workloads, run each and write one page on all.",
+	    .notes = NOTES
+	    "\n\n'gpemu-run COMMAND --help' describes one command:\n\n"
+	    "  check      what would run, and the estimated time\n"
+	    "  compare    the differences between two result folders\n"
+	    "  merge      the result folders of shards, in one\n"
+	    "  export     the runs of a result folder, as CSV\n"
+	    "  import     a workload of DLIO or MLPerf Storage, as one "
+	    "of gpemu-run",
+	    .fields = fields,
+	    .kinds = kinds } },
+};
 
 /* The options that are texts. */
 static int read_options(struct run_options *o, struct err *err)
@@ -852,22 +900,22 @@ static int read_options(struct run_options *o, struct err *err)
 int main(int argc, char **argv)
 {
 	struct run_options o = { .au = .9, .jobs = 1 };
-	const struct command *command = commands;
+	const struct command *c = commands;
 	struct stop stop = { .fd = -1 };
 	char *args[MOST_ARGS + 1] = { 0 };
 	struct err err = { 0 };
 	int status = EXIT_STATUS_USAGE;
 
-	cli_parse(&program, argc, argv, &o, args);
+	while (*c->word && (argc < 2 || strcmp(argv[1], c->word)))
+		c++;
+	cli_parse(&c->program, argc - !!*c->word, argv + !!*c->word, &o, args);
 	o.quiet = o.common.json && !strcmp(o.common.json, "-");
 	launcher_forget();
-	while (*command->name && strcmp(args[0], command->name))
-		command++;
-	if (check_command(&o, args[0], &err) < 0 || read_options(&o, &err) < 0)
+	if (read_options(&o, &err) < 0)
 		log_error("%s", err.text);
 	else
-		status = command->run(&o, args, &stop);
-	conf_free(fields, &o);
+		status = c->run(&o, args, &stop);
+	conf_free(c->program.fields, &o);
 	stop_raise(&stop);
 	return status;
 }

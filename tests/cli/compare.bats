@@ -102,7 +102,7 @@ slower()
 	gpemu_run -o a w.yaml
 	run gpemu_run compare a a --metric minutes
 	[ "$status" -eq 1 ]
-	[[ $output == "gpemu-run: no metric 'minutes'; there are "*"seconds"* ]]
+	[[ $output == "gpemu-run compare: no metric 'minutes'; there are "*"seconds"* ]]
 	[ "${#lines[@]}" -eq 1 ]
 	sed -i 's/\[sync, async\]/[null]/' w.yaml
 	gpemu_run -o b w.yaml
@@ -115,11 +115,26 @@ slower()
 	[ "$status" -eq 2 ]
 }
 
+# refuses OPTION WORD...: the command of these words has no such option
+refuses()
+{
+	run -2 "$bin/gpemu-run" "${@:2}"
+	[[ $output == *": unrecognized option '$1'"* ]]
+}
+
 @test "run: options of other commands are refused" {
-	run -2 "$bin/gpemu-run" check w.yaml --metric nonsense
-	[[ $output == *"--metric is only valid with compare"* ]]
-	run -2 "$bin/gpemu-run" w.yaml --epochs
-	[[ $output == *"--epochs is only valid with export"* ]]
+	refuses --metric check w.yaml --metric nonsense
+	refuses --epochs w.yaml --epochs
+	refuses --jobs compare a b --jobs 4
+	refuses --fresh export a --fresh
+	refuses --slurm import w.yaml --slurm 3
+	refuses --au merge a b -o c --au .5
+	run -2 "$bin/gpemu-run" -o c compare a b
+	[[ $output == *"'a' is not KEY=VALUE; expected one workload file, or a command in front"* ]]
+	for command in check compare merge export import; do
+		"$bin/gpemu-run" --help | grep "^  $command "
+		"$bin/gpemu-run" $command --help
+	done
 }
 
 @test "compare: a side without a value is shown, not left out" {

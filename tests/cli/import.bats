@@ -32,8 +32,8 @@ setup() {
 	run --separate-stderr "$RUN" import unet3d.yaml
 	[ "$status" -eq 0 ]
 	sed 1d <<<"$stderr" | cut -d: -f3 | sort -nc
-	[[ $stderr == "gpemu-run: unet3d.yaml: left out or changed:"* ]]
-	[[ $stderr == *"gpemu-run: unet3d.yaml:5:16: dataset.data_folder: "* ]]
+	[[ $stderr == "gpemu-run import: unet3d.yaml: left out or changed:"* ]]
+	[[ $stderr == *"gpemu-run import: unet3d.yaml:5:16: dataset.data_folder: "* ]]
 	[[ $output == *"#   dataset.data_folder: "* ]]
 	[[ $output == *'step_time: "normal:mean=323ms,sd=30ms"'* ]]
 	"$BUILD/gpemu" run import unet3d.yaml -o w.yaml 2>err
@@ -42,11 +42,11 @@ setup() {
 	"$RUN" check w.yaml | grep -q "expects  *busy as required: au >= 90"
 	run "$RUN" import none.yaml
 	[ "$status" -eq 1 ]
-	[[ $output == "gpemu-run: none.yaml: No such file or directory" ]]
+	[[ $output == "gpemu-run import: none.yaml: No such file or directory" ]]
 	sed -i 's/epochs: 5/epochs: five/' unet3d.yaml
 	run "$RUN" import unet3d.yaml -o w2.yaml
 	[ "$status" -eq 1 ]
-	[[ $output == "gpemu-run: unet3d.yaml:14:11: epochs: 'five' is not a number" ]]
+	[[ $output == "gpemu-run import: unet3d.yaml:14:11: epochs: 'five' is not a number" ]]
 	[ ! -e w2.yaml ]
 	run "$RUN" import
 	[ "$status" -eq 2 ]

@@ -64,11 +64,11 @@ nothing_left()
 	END
 	nothing_left
 	# a record is found again; --gpud's keys decide it, too
-	run "$bin/gpemu-run" --no-mount check w.yaml
+	run "$bin/gpemu-run" check --no-mount w.yaml
 	[[ $output == *"the jobs share the GPUs of gpemu-gpud"* ]]
 	[[ $output == *"nothing to run"* ]]
 	sed -i 's/gpu: p100/gpu: k80/' w.yaml
-	run "$bin/gpemu-run" --no-mount check w.yaml
+	run "$bin/gpemu-run" check --no-mount w.yaml
 	[[ $output == *"0 of 2 cells have one"* ]]
 }
 

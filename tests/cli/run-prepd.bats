@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # gpemu-run with the real programs: cells with a preparation service.
 bats_require_minimum_version 1.5.0
+load standins
 
 setup()
 {
@@ -32,11 +33,6 @@ setup()
 		  - {that: made == 32 +- 0, kind: self, where: {where: [one, three]}}
 		  - {that: cpu > 0, kind: self, where: {where: [one, three]}}
 	END
-}
-
-gpemu_run()
-{
-	"$bin/gpemu-run" --no-mount "$@"
 }
 
 nothing_left()

@@ -16,7 +16,11 @@ standins_setup()
 
 gpemu_run()
 {
-	"$bin/gpemu-run" --no-mount "$@"
+	case $1 in
+	check) "$bin/gpemu-run" "$@" --no-mount ;;
+	compare | export) "$bin/gpemu-run" "$@" ;;
+	*) "$bin/gpemu-run" --no-mount "$@" ;;
+	esac
 }
 
 # A study of 24 cells, w.yaml; a cell waits while a file hang.NM-SEED is there.

@@ -87,7 +87,7 @@ line()
 	gpemu_run all.yaml >/dev/null
 	for what in files/one.yaml all.yaml "check files/one.yaml"; do
 		# shellcheck disable=SC2086
-		"$BATS_TEST_DIRNAME/../in-terminal" 80 "$bin/gpemu-run" --no-mount $what >out
+		"$BATS_TEST_DIRNAME/../in-terminal" 80 "$bin/gpemu-run" $what --no-mount >out
 		cat out
 		# progress ends with a return, and a path may be as long as it is
 		sed -E 's/.*\r//; /^(records|report|plot|page|dataset) |^gpemu-run: /d' out >lines
