@@ -147,22 +147,18 @@ static int set_dataset(json_t *to, const struct conf_node *value)
 								    : 0;
 }
 
-static bool is_whole(const struct setting *s)
-{
-	return s->program == RUN_DATA && !strcmp(s->key, WORKLOAD_WHOLE);
-}
-
 static int set(json_t *to, const struct setting *s)
 {
-	if (is_whole(s))
+	if (setting_is_whole(s))
 		return set_dataset(to, s->value);
 	return json_object_set_new(to, s->key, workload_value(s->value)) < 0
 		       ? -ENOMEM
 		       : 0;
 }
 
-static int apply(struct cell *cell, const struct setting *s)
+static int apply(void *ctx, const struct setting *s)
 {
+	struct cell *cell = ctx;
 	bool mount = s->program == RUN_FS || s->program == RUN_DATA;
 	int r = 0;
 
@@ -183,26 +179,6 @@ static int apply(struct cell *cell, const struct setting *s)
 		if (is_for(s, j->name))
 			r = set(to, s);
 	}
-	return r;
-}
-
-/* Keys for all targets first, then those for one: the narrower one wins. A
- * whole dataset comes before keys of it. */
-static int overlay(const struct workload *w, struct cell *cell)
-{
-	int r = 0;
-
-	for (int pass = 0; pass < 4; pass++)
-		for (size_t i = 0; i < w->n_axes; i++) {
-			const struct axis_point *p =
-				workload_at(w, cell->point, i);
-
-			for (size_t k = 0; r == 0 && k < p->n_settings; k++)
-				if (pass / 2 ==
-					    (p->settings[k].n_target != 0) &&
-				    pass % 2 != is_whole(&p->settings[k]))
-					r = apply(cell, &p->settings[k]);
-		}
 	return r;
 }
 
@@ -401,7 +377,7 @@ int workload_configure(const struct workload *w, size_t index, struct cell *ret)
 	if (r == 0)
 		r = init_servers(w, ret);
 	if (r == 0)
-		r = overlay(w, ret);
+		r = workload_each_at(w, ret->point, apply, ret);
 	if (r == 0)
 		drop_prepd(ret);
 	if (r == 0)

@@ -50,8 +50,8 @@ static int check_one(void *ctx, const struct setting *s, struct err *err)
 	int r;
 
 	if (s->program >= RUN_EXEC ||
-	    (s->program == RUN_DATA &&
-	     (workload_is_synth(a->w) || !strcmp(s->key, WORKLOAD_WHOLE))))
+	    (s->program == RUN_DATA && workload_is_synth(a->w)) ||
+	    setting_is_whole(s))
 		return 0;
 	r = a->check(a->ctx, s, &why);
 	if (r != -EINVAL)
@@ -391,9 +391,8 @@ static int check_dataset(const struct workload *w, const struct conf_node *d,
 static bool sets_dataset(const struct axis_point *p)
 {
 	for (size_t k = 0; k < p->n_settings; k++)
-		if (p->settings[k].program == RUN_DATA &&
-		    !p->settings[k].n_target &&
-		    !strcmp(p->settings[k].key, WORKLOAD_WHOLE))
+		if (!p->settings[k].n_target &&
+		    setting_is_whole(&p->settings[k]))
 			return true;
 	return false;
 }

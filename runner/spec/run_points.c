@@ -244,24 +244,22 @@ int workload_check_where(const struct workload *w,
 
 /* --- settings at a point ---------------------------------------------- */
 
-/* A setting for `target`, or with `target` NULL for all. */
-static bool sets(const struct setting *s, const struct setting *what,
-		 const char *target)
+int workload_each_at(const struct workload *w, size_t point,
+		     int (*fn)(void *ctx, const struct setting *s), void *ctx)
 {
-	if (s->program != what->program || strcmp(s->key, what->key))
-		return false;
-	return target ? s->n_target && util_is(s->target, s->n_target, target)
-		      : !s->n_target;
-}
+	int r = 0;
 
-static const struct setting *find_setting(const struct axis_point *p,
-					  const struct setting *what,
-					  const char *target)
-{
-	for (size_t i = 0; i < p->n_settings; i++)
-		if (sets(&p->settings[i], what, target))
-			return &p->settings[i];
-	return NULL;
+	for (int pass = 0; pass < 4; pass++)
+		for (size_t a = 0; a < w->n_axes; a++) {
+			const struct axis_point *p = workload_at(w, point, a);
+			const struct setting *s = p->settings;
+
+			for (size_t k = 0; r == 0 && k < p->n_settings; k++)
+				if (pass / 2 == (s[k].n_target != 0) &&
+				    pass % 2 != setting_is_whole(&s[k]))
+					r = fn(ctx, &s[k]);
+		}
+	return r;
 }
 
 static bool is_for_mounts(enum run_program program)
@@ -305,26 +303,41 @@ static const struct conf_node *written(const struct workload *w,
 	return map ? conf_node_get(map, what->key) : NULL;
 }
 
+/* The value of a key, for a mount or job. */
+struct given {
+	const struct setting *what;
+	const char *target; /* NULL: it has no name */
+	const struct conf_node *node;
+};
+
+static int give(void *ctx, const struct setting *s)
+{
+	struct given *g = ctx;
+
+	if (s->program != g->what->program ||
+	    (s->n_target &&
+	     !(g->target && util_is(s->target, s->n_target, g->target))))
+		return 0;
+	if (!strcmp(s->key, g->what->key))
+		g->node = s->value;
+	else if (setting_is_whole(s))
+		g->node = conf_node_get(s->value, g->what->key);
+	return 0;
+}
+
 const struct conf_node *workload_given(const struct workload *w, size_t point,
 				       const struct setting *what, size_t i)
 {
 	const char *target = target_name(w, what->program, i);
 	const struct mount_spec *m = w->mounts.items;
 	bool own_data = what->program == RUN_DATA && target && m[i].dataset;
-	const struct conf_node *node = own_data ? NULL
-						: written(w, what, SIZE_MAX);
+	struct given g = { what, target,
+			   own_data ? NULL : written(w, what, SIZE_MAX) };
 
 	if (target && written(w, what, i))
-		node = written(w, what, i);
-	for (int named = 0; named <= (target != NULL); named++)
-		for (size_t a = 0; a < w->n_axes; a++) {
-			const struct setting *s =
-				find_setting(workload_at(w, point, a), what,
-					     named ? target : NULL);
-
-			node = s ? s->value : node;
-		}
-	return node && node->kind == CONF_KIND_SCALAR ? node : NULL;
+		g.node = written(w, what, i);
+	workload_each_at(w, point, give, &g);
+	return g.node && g.node->kind == CONF_KIND_SCALAR ? g.node : NULL;
 }
 
 /* The value for one mount or job, or the common value of all. */

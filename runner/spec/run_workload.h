@@ -109,6 +109,12 @@ struct setting {
 	unsigned line, column; /* of the key */
 };
 
+/* Is it a whole dataset? */
+static inline bool setting_is_whole(const struct setting *s)
+{
+	return s->program == RUN_DATA && !strcmp(s->key, WORKLOAD_WHOLE);
+}
+
 struct axis_point {
 	const char *label;
 	char *made_label; /* the label if allocated; or NULL */
@@ -267,8 +273,16 @@ bool workload_is_one_of(const struct conf_node *node, const char *label);
 int workload_check_where(const struct workload *w,
 			 const struct conf_node *where, bool lists,
 			 struct err *err);
+/*
+ * Call `fn` for the settings of a point, one that wins over another after it,
+ * until it fails: for all targets first, then for one; a whole dataset before
+ * keys of it.
+ */
+int workload_each_at(const struct workload *w, size_t point,
+		     int (*fn)(void *ctx, const struct setting *s), void *ctx);
 /* Where the file sets program and key of `what` for the `i`-th mount or job,
- * with the precedence of run_cells.c. NULL: nowhere, or not to a scalar. */
+ * with the precedence of workload_each_at(). NULL: nowhere, or not to a scalar.
+ */
 const struct conf_node *workload_given(const struct workload *w, size_t point,
 				       const struct setting *what, size_t i);
 /*

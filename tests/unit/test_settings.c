@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "common/util.h"
 #include "runner/spec/run_workload.h"
 
 #define JOBS                                                        \
@@ -83,6 +84,44 @@ static void a_setting_is_what_the_cell_is_given(void **state)
 	workload_free(&w);
 }
 
+/* Nothing is left of the dataset that another replaces. */
+static void a_whole_dataset_replaces_the_other(void **state)
+{
+	static const char text[] =
+		"name: w\nquestion: Why?\n"
+		"dataset: {dataset: imagenette, files: 5}\n"
+		"axes: {q: [{label: s, dataset.classes: 3}],"
+		" p: [{label: x, dataset: {dataset: coco}}, {label: y}]}\n";
+	struct err err = { 0 };
+	struct workload w;
+	struct cell cell;
+
+	(void)state;
+	if (workload_parse(text, strlen(text), "w.yaml", &w, &err) < 0)
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < w.n_points; i++) {
+		static const char *const keys[] = { "dataset", "files",
+						    "classes" };
+
+		assert_int_equal(workload_configure(&w, i, &cell), 0);
+		for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
+			char name[40];
+			const char *got,
+				*wanted = json_string_value(json_object_get(
+					cell.mounts[0].dataset, keys[k]));
+
+			snprintf(name, sizeof(name), "dataset.%s", keys[k]);
+			got = workload_setting(&w, i, name);
+			if (!got != !wanted || (got && strcmp(got, wanted)))
+				fail_msg("%zu %s: %s, and not %s", i, name,
+					 got ? got : "-",
+					 wanted ? wanted : "-");
+		}
+		cell_free(&cell);
+	}
+	workload_free(&w);
+}
+
 static void a_cell_has_the_service_that_is_wanted(void **state)
 {
 	json_auto_t *options = NULL;
@@ -137,6 +176,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_setting_is_what_the_cell_is_given),
+		cmocka_unit_test(a_whole_dataset_replaces_the_other),
 		cmocka_unit_test(a_cell_has_the_service_that_is_wanted),
 		cmocka_unit_test(a_job_of_a_service_is_one_by_its_loader),
 	};
