@@ -184,15 +184,14 @@ int command_prepd(struct command *c, const struct runner *r,
 	network_address(net, 0, dispatcher);
 	if (index) {
 		begin(c, r, cell, "", RUN_PREPD);
-		/* what it has when the jobs have ended is of no use */
-		add_words(c, "--dispatcher", dispatcher, "--drain", "0s", NULL);
+		/* what it has when the jobs have ended is of no use; the jobs
+		 * of a cell alone have its key */
+		add_words(c, "--dispatcher", dispatcher, "--drain", "0s",
+			  "--data", "/", NULL);
 	} else {
 		add(c, runner_program(r, RUN_PREPD));
 		add_words(c, "dispatcher", NULL);
 	}
-	/* the jobs of a cell alone have its key */
-	if (index && !json_object_get(cell->prepd, "data"))
-		add_words(c, "--data", "/", NULL);
 	add_words(c, "--listen", own, "--key", net->key, "--json", record,
 		  NULL);
 	return c->code;
