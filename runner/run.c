@@ -32,7 +32,7 @@
 #include "runner/cell/run_estimate.h"
 #include "runner/cell/run_machine.h"
 #include "runner/dlio/dlio.h"
-#include "runner/cell/run_cell.h"
+#include "runner/cell/run_record.h"
 #include "runner/page/run_page.h"
 #include "runner/page/run_rules.h"
 #include "runner/result/run_compare.h"
@@ -812,7 +812,7 @@ static int check(struct run_options *o, char **args, struct stop *ret_stop)
 /* The first word of the command line; "": any other. `run` has the arguments,
  * ended by NULL, and returns the exit status. *ret_stop: the signal that
  * stopped it. */
-static const struct command {
+static const struct subcommand {
 	const char *word;
 	int (*run)(struct run_options *o, char **args, struct stop *ret_stop);
 	struct cli_program program;
@@ -900,7 +900,7 @@ static int read_options(struct run_options *o, struct err *err)
 int main(int argc, char **argv)
 {
 	struct run_options o = { .au = .9, .jobs = 1 };
-	const struct command *c = commands;
+	const struct subcommand *c = commands;
 	struct stop stop = { .fd = -1 };
 	char *args[MOST_ARGS + 1] = { 0 };
 	struct err err = { 0 };

@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "runner/cell/run_cell.h"
+#include "runner/cell/run_record.h"
 #include "runner/cell/run_disturb.h"
 #include "runner/result/run_verdict.h"
 #include "runner/run/run_lock.h"

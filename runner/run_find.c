@@ -15,6 +15,7 @@
 #include "common/version.h"
 #include "emu/gpu/gpus.h"
 #include "runner/cell/run_cell.h"
+#include "runner/cell/run_record.h"
 #include "runner/cell/run_disturb.h"
 #include "runner/page/run_page.h"
 #include "runner/page/run_plot.h"

@@ -13,6 +13,7 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "runner/cell/run_cell.h"
+#include "runner/cell/run_record.h"
 #include "runner/cell/run_disturb.h"
 #include "runner/run/run_lock.h"
 #include "runner/run/run_remove.h"

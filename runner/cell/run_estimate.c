@@ -7,7 +7,7 @@
 #include "common/json.h"
 #include "common/tick.h"
 #include "common/util.h"
-#include "runner/cell/run_cell.h"
+#include "runner/cell/run_record.h"
 #include "runner/cell/run_machine.h"
 #include "runner/run/run_dataset.h"
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "runner/cell/run_record.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -9,8 +11,6 @@
 #include "common/units.h"
 #include "common/util.h"
 #include "common/version.h"
-#include "runner/cell/run_cell.h"
-#include "runner/cell/run_cell_private.h"
 #include "runner/cell/run_disturb.h"
 #include "runner/run/run_identity.h"
 #include "runner/cell/run_profiles.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The servers of a cell: its mounts, its gpemu-gpud, its preparation service,
  * its object store. */
+#include "runner/cell/run_server.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,7 +23,7 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "runner/cell/run_cell_private.h"
+#include "runner/cell/run_record.h"
 #include "runner/run/run_dataset.h"
 #include "runner/run/run_remove.h"
 

@@ -5,7 +5,6 @@
 
 #include "common/json.h"
 #include "common/util.h"
-#include "runner/cell/run_cell.h"
 #include "runner/run/run_host.h"
 
 #define MIN_SIZE 5.0

@@ -7,7 +7,7 @@
 
 #include "common/json.h"
 #include "common/util.h"
-#include "runner/cell/run_cell.h"
+#include "runner/cell/run_record.h"
 #include "runner/result/run_result.h"
 #include "runner/result/run_study.h"
 #include "runner/result/run_verdict.h"

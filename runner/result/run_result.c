@@ -8,7 +8,7 @@
 #include "common/json.h"
 #include "common/util.h"
 #include "common/version.h"
-#include "runner/cell/run_cell.h"
+#include "runner/cell/run_record.h"
 #include "runner/cell/run_disturb.h"
 #include "runner/run/run_host.h"
 #include "runner/result/run_compare.h"
