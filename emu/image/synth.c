@@ -37,32 +37,6 @@ struct synth {
 	struct synth_jpeg *jpeg; /* NULL: random, or not prepared */
 };
 
-static int set_option(struct options *o, char *word, struct err *err)
-{
-	char *value = strchr(word, '=');
-	const struct conf_field *f = fields;
-	struct word_list words;
-	int r;
-
-	if (value)
-		*value++ = 0;
-	words = (struct word_list)WORD_LIST(word, strlen(word));
-	for (; f->key && strcmp(f->key, word); f++)
-		word_list_add(&words, f->key);
-	if (!f->key)
-		return err_set(err, -EINVAL,
-			       "unknown option '%s'%s (known: files classes "
-			       "seed content scale; of records size size_sd)",
-			       word, words.hint);
-	if (!value || !*value)
-		return err_set(err, -EINVAL, "'%s' needs a value: %s=...", word,
-			       word);
-	r = conf_set(f, o, value, err);
-	if (r < 0)
-		err_prefix(err, "%s", word);
-	return r;
-}
-
 /* Splits `spec` in place; *ret_name is its first word. */
 static int parse(char *spec, struct options *o, char **ret_name,
 		 struct err *err)
@@ -73,7 +47,7 @@ static int parse(char *spec, struct options *o, char **ret_name,
 
 	*ret_name = strsep(&at, ",");
 	while (r == 0 && (word = strsep(&at, ",")))
-		r = set_option(o, word, err);
+		r = conf_set_word(fields, o, word, "option", err);
 	if (r == 0 && o->content)
 		r = WORD_FIND(contents, "content", o->content, err);
 	return MIN(r, 0);

@@ -192,31 +192,6 @@ void dist_time_resolve(struct dist_time *t)
 
 /* --- texts ------------------------------------------------------------ */
 
-/* Splits `word` in place. */
-static int set_parameter(struct dist *d, char *word, struct err *err)
-{
-	const struct conf_field *f = replace_fields + 1; /* the first is kind */
-	char *value = strchr(word, '=');
-	struct word_list words;
-	int r;
-
-	if (value)
-		*value++ = 0;
-	words = (struct word_list)WORD_LIST(word, strlen(word));
-	for (; f->key && strcmp(f->key, word); f++)
-		if (f->type != CONF_LIST)
-			word_list_add(&words, f->key);
-	if (!f->key || f->type == CONF_LIST)
-		return word_unknown(&words, "parameter", err);
-	if (!value || !*value)
-		return err_set(err, -EINVAL, "'%s' needs a value: %s=...", word,
-			       word);
-	r = conf_set(f, d, value, err);
-	if (r < 0)
-		err_prefix(err, "%s", word);
-	return r;
-}
-
 int dist_time_parse(const char *text, struct dist_time *ret, struct err *err)
 {
 	_cleanup_free_ char *copy = strdup(text);
@@ -233,7 +208,9 @@ int dist_time_parse(const char *text, struct dist_time *ret, struct err *err)
 	if (!at)
 		r = conf_set(replace_fields + 1, &ret->body, word, err);
 	while (r == 0 && (word = strsep(&at, ",")))
-		r = set_parameter(&ret->body, word, err);
+		/* the first is kind */
+		r = conf_set_word(replace_fields + 1, &ret->body, word,
+				  "parameter", err);
 	if (r == 0)
 		r = check_dist(&ret->body, err);
 	if (r == 0)
