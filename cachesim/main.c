@@ -21,7 +21,6 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "emu/profile/profile.h"
 #include "fs/config/fs_config.h"
 
@@ -268,9 +267,7 @@ static int write_record(const struct options *o, const struct sim_run *run,
 
 	if (!j)
 		return err_set(err, -ENOMEM, "out of memory");
-	json_object_set_new(j, "gpemu",
-			    json_pack("{s:s,s:s}", "version", GPEMU_RELEASE,
-				      "git", GPEMU_VERSION));
+	json_object_set_new(j, "gpemu", json_version());
 	json_add_text(j, "kind", "SIMULATED");
 	json_object_set_new(j, "config", conf_json(fields, o));
 	json_add_integer(j, "seed", o->common.seed);

@@ -11,6 +11,7 @@
 
 #include "common/replace.h"
 #include "common/util.h"
+#include "common/version.h"
 
 /* 12 digits: ns in an hour; shorter than the 17 that doubles can carry. */
 #define FLAGS (JSON_INDENT(2) | JSON_REAL_PRECISION(12))
@@ -154,6 +155,12 @@ void json_add_real(json_t *j, const char *key, double value)
 void json_add_text(json_t *j, const char *key, const char *value)
 {
 	json_object_set_new(j, key, json_string(value));
+}
+
+json_t *json_version(void)
+{
+	return json_pack("{s:s, s:s}", "version", GPEMU_RELEASE, "git",
+			 GPEMU_VERSION);
 }
 
 int json_read(const char *path, json_t **ret, struct err *err)

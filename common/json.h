@@ -42,6 +42,9 @@ double json_get_number(const json_t *j, const char *key);
 void json_add_integer(json_t *j, const char *key, uint64_t value);
 void json_add_real(json_t *j, const char *key, double value);
 void json_add_text(json_t *j, const char *key, const char *value);
+/* This program, for the head of a record: {version, git}, its release and its
+ * commit. NULL: no memory. */
+json_t *json_version(void);
 /* Read a file; -EINVAL with "path:line:column: what". */
 int json_read(const char *path, json_t **ret, struct err *err);
 

@@ -12,7 +12,6 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "emu/gpu/gpus.h"
 #include "runner/cell/run_cell.h"
 #include "runner/cell/run_record.h"
@@ -114,9 +113,9 @@ static json_t *find_json(const struct runner *r, double au, json_t *points,
 {
 	const struct workload *w = r->w;
 
-	return json_pack("{s:{s:s}, s:s, s:s, s:o, s:b, s:f, s:f, s:I, s:O?, "
+	return json_pack("{s:o, s:s, s:s, s:o, s:b, s:f, s:f, s:I, s:O?, "
 			 "s:o, s:O, s:O}",
-			 "gpemu", "version", GPEMU_VERSION, "workload", w->name,
+			 "gpemu", json_version(), "workload", w->name,
 			 "question", w->question, "file", json_bytes(w->path),
 			 "mounted", r->mounted, "au", au, "time_scale",
 			 w->time_scale, "seed", (json_int_t)w->seed, "profiles",

@@ -6,7 +6,6 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "runner/result/run_result.h"
 #include "runner/run/run_host.h"
 #include "runner/result/run_origins.h"
@@ -354,13 +353,12 @@ json_t *suite_json(const struct suite *s, const struct suite_part *parts)
 				  json_bytes(p->e.r.out), "seconds", p->seconds,
 				  "rows", p->rows, "summary", p->summary));
 	}
-	return json_pack("{s:{s:s}, s:s, s:s, s:f, s:f, s:b, s:I, s:I, s:o, "
+	return json_pack("{s:o, s:s, s:s, s:f, s:f, s:b, s:I, s:I, s:o, "
 			 "s:o, s:o}",
-			 "gpemu", "version", GPEMU_VERSION, "suite", s->name,
-			 "question", s->question, "seconds", t.seconds,
-			 "budget_s", (double)s->budget_ns / NS_PER_S,
-			 "over_budget", t.over, "failed",
-			 (json_int_t)t.n_failed, "undecided",
+			 "gpemu", json_version(), "suite", s->name, "question",
+			 s->question, "seconds", t.seconds, "budget_s",
+			 (double)s->budget_ns / NS_PER_S, "over_budget", t.over,
+			 "failed", (json_int_t)t.n_failed, "undecided",
 			 (json_int_t)t.n_undecided, "score",
 			 score_json(&t.score), "host", host_about(),
 			 "workloads", all);
@@ -422,7 +420,7 @@ json_t *suite_page_json(const struct suite *s, const struct suite_part *parts,
 	snprintf(took, sizeof(took), "%s%s%s", time, budget[0] ? " of " : "",
 		 budget);
 	tick_utc(now);
-	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:{s:s}, s:s, s:o}",
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:o}",
 			 "name", s->name, "title", s->question, "passed",
 			 badge(t.n_failed      ? "fail"
 			       : t.n_undecided ? "open"
@@ -430,6 +428,6 @@ json_t *suite_page_json(const struct suite *s, const struct suite_part *parts,
 			       passed),
 			 "took", badge(t.over ? "fail" : "none", took),
 			 "scores", score_rows(&t.score), "workloads", all,
-			 "gpemu", "version", GPEMU_VERSION, "now", now, "host",
+			 "gpemu", json_version(), "now", now, "host",
 			 host_about());
 }

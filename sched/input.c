@@ -6,7 +6,6 @@
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "common/word.h"
 #include "common/conf/plugin_choice.h"
 #include "common/program/gnuplot.h"
@@ -318,9 +317,7 @@ int input_record(json_t *j, const struct conf_field *fields,
 
 	if (!record)
 		return err_set(err, -ENOMEM, "out of memory");
-	json_object_set_new(record, "gpemu",
-			    json_pack("{s:s,s:s}", "version", GPEMU_RELEASE,
-				      "git", GPEMU_VERSION));
+	json_object_set_new(record, "gpemu", json_version());
 	if (!json_object_get(record, "kind"))
 		json_add_text(record, "kind", "SIMULATED");
 	json_object_set_new(record, "config", conf_json(fields, options));

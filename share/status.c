@@ -8,7 +8,6 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "emu/gpu/identity.h"
 #include "share/server.h"
 #include "share/utilisation.h"
@@ -315,8 +314,7 @@ json_t *status_json(const struct status *st)
 	for (uint32_t i = 0; i < st->n_jobs; i++)
 		json_array_append_new(jobs, job_json(st, &st->jobs[i]));
 	/* the timers are those of all jobs */
-	return json_pack("{s:{s:s, s:s}, s:o, s:o, s:o, s:o*}", "gpemu",
-			 "version", GPEMU_RELEASE, "git", GPEMU_VERSION,
+	return json_pack("{s:o, s:o, s:o, s:o, s:o*}", "gpemu", json_version(),
 			 "server", server_json(st), "gpus", gpus, "processes",
 			 jobs, "timer_error_us",
 			 st->granted ? NULL : tick_error_json(st->s->tick));

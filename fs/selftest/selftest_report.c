@@ -7,7 +7,6 @@
 #include "common/units.h"
 #include "common/json.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "fs/selftest/selftest.h"
 #include "fs/selftest/selftest_line.h"
 
@@ -176,8 +175,8 @@ json_t *lines_json(const struct selftest_config *c, const char *source,
 	uname(&host);
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list, line_json(&lines[i]));
-	return json_pack("{s:s, s:o, s:o, s:I, s:{s:I, s:s}, s:f, s:o, s:b}",
-			 "gpemu_version", GPEMU_VERSION, "storage",
+	return json_pack("{s:o, s:o, s:o, s:I, s:{s:I, s:s}, s:f, s:o, s:b}",
+			 "gpemu", json_version(), "storage",
 			 json_bytes(c->storage), "source", json_bytes(source),
 			 "seed", (json_int_t)c->seed, "host", "cpus",
 			 (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "kernel",

@@ -8,7 +8,6 @@
 #include "common/json.h"
 #include "common/tick.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "fs/server/object.h"
 #include "fs/server/stack.h"
 
@@ -259,7 +258,7 @@ static void add_state(json_t *j, struct server *s, const struct fetch_stats *f)
 	struct snapshot n;
 
 	take_snapshot(s, &n);
-	json_add_text(j, "gpemu_version", GPEMU_VERSION);
+	json_object_set_new(j, "gpemu", json_version());
 	json_object_set_new(j, "storage", json_bytes(s->storage_name));
 	json_add_integer(j, "bandwidth_limit", s->bandwidth);
 	json_add_text(j, "policy", policy_of(s, &n));

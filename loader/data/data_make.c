@@ -19,7 +19,6 @@
 #include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "emu/profile/profile.h"
 #include "loader/data/data_recipe.h"
 #include "loader/data/data_scan.h"
@@ -561,11 +560,10 @@ static json_t *result_json(const struct make *m)
 
 static int write_record(const struct make *m, struct err *err)
 {
-	json_auto_t *j = json_pack("{s:{s:s},s:s,s:o,s:o,s:I,s:o}", "gpemu",
-				   "version", GPEMU_VERSION, "command",
-				   program.name, "config",
-				   conf_json(fields, m->o), "directory",
-				   json_bytes(m->dir), "seed",
+	json_auto_t *j = json_pack("{s:o,s:s,s:o,s:o,s:I,s:o}", "gpemu",
+				   json_version(), "command", program.name,
+				   "config", conf_json(fields, m->o),
+				   "directory", json_bytes(m->dir), "seed",
 				   (json_int_t)m->o->common.seed, "result",
 				   result_json(m));
 

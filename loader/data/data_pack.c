@@ -21,7 +21,6 @@
 #include "common/units.h"
 #include "common/replace.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "loader/data/data_command.h"
 #include "loader/data/data_scan.h"
 #include "common/program/interrupt.h"
@@ -322,11 +321,10 @@ static int report(const struct packing *p, double seconds, struct err *err)
 		bytes += p->pack.files[i].bytes;
 	if (p->o->common.json) {
 		json_auto_t *j = json_pack(
-			"{s:{s:s},s:s,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:I,s:f}",
-			"gpemu", "version", GPEMU_VERSION, "command",
-			program.name, "config", conf_json(fields, p->o),
-			"source", json_bytes(p->src), "pack",
-			json_bytes(p->out), "files",
+			"{s:o,s:s,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:I,s:f}",
+			"gpemu", json_version(), "command", program.name,
+			"config", conf_json(fields, p->o), "source",
+			json_bytes(p->src), "pack", json_bytes(p->out), "files",
 			(json_int_t)p->pack.n_files, "classes",
 			(json_int_t)p->pack.n_classes, "groups",
 			(json_int_t)p->pack.n_groups, "bytes",

@@ -14,7 +14,6 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "loader/data/data_command.h"
 #include "emu/image/image_piece.h"
 #include "loader/data/data_recipe.h"
@@ -284,11 +283,11 @@ static int write_record(const struct stat_run *s, struct err *err)
 {
 	uint64_t n = s->scan.n;
 	json_auto_t *j = json_pack(
-		"{s:{s:s},s:s,s:o,s:o,s:I,s:I,s:I,s:I,s:I,s:f,s:I,s:o,s:o*,s:o*"
+		"{s:o,s:s,s:o,s:o,s:I,s:I,s:I,s:I,s:I,s:f,s:I,s:o,s:o*,s:o*"
 		"}",
-		"gpemu", "version", GPEMU_VERSION, "command", program.name,
-		"config", conf_json(fields, s->o), "directory",
-		json_bytes(s->dir), "files", (json_int_t)n, "samples",
+		"gpemu", json_version(), "command", program.name, "config",
+		conf_json(fields, s->o), "directory", json_bytes(s->dir),
+		"files", (json_int_t)n, "samples",
 		(json_int_t)data_scan_samples(&s->scan), "classes",
 		(json_int_t)s->scan.folders, "bytes", (json_int_t)s->bytes,
 		"min_bytes", (json_int_t)s->sizes[0], "mean_bytes",
@@ -429,11 +428,11 @@ static int write_pack(const struct stat_run *s, const struct pack *p,
 		      const uint64_t *sizes, struct err *err)
 {
 	json_auto_t *j = json_pack(
-		"{s:{s:s},s:o,s:I,s:I,s:I,s:I,s:I,s:s,s:I,s:I,s:I,s:I,s:o,s:b}",
-		"gpemu", "version", GPEMU_VERSION, "pack", json_bytes(s->dir),
-		"version", (json_int_t)PACK_VERSION, "files",
-		(json_int_t)p->n_files, "classes", (json_int_t)p->n_classes,
-		"groups", (json_int_t)p->n_groups, "group_size",
+		"{s:o,s:o,s:I,s:I,s:I,s:I,s:I,s:s,s:I,s:I,s:I,s:I,s:o,s:b}",
+		"gpemu", json_version(), "pack", json_bytes(s->dir), "version",
+		(json_int_t)PACK_VERSION, "files", (json_int_t)p->n_files,
+		"classes", (json_int_t)p->n_classes, "groups",
+		(json_int_t)p->n_groups, "group_size",
 		(json_int_t)p->group_size, "group_order", p->order, "seed",
 		(json_int_t)p->seed, "bytes", (json_int_t)p->file_bytes,
 		"min_bytes", (json_int_t)sizes[0], "max_bytes",

@@ -9,7 +9,6 @@
 #include "common/thread.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "emu/profile/variant.h"
 #include "loader/account/rig.h"
 #include "loader/options/train_data.h"
@@ -285,11 +284,11 @@ json_t *report_json(const struct report *r)
 	struct rig rig = rig_of(r, fs);
 
 	return json_pack(
-		"{s:{s:s, s:s}, s:s*, s:o, s:o, s:o, s:I, s:f, s:o, s:o, s:o, "
+		"{s:o, s:s*, s:o, s:o, s:o, s:I, s:f, s:o, s:o, s:o, "
 		"s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o?, s:o, s:O?, s:o, "
 		"s:o, s:o?, s:O*, s:O*, s:o*, s:o*, s:o*, s:b}",
-		"gpemu", "version", GPEMU_RELEASE, "git", GPEMU_VERSION, "kind",
+		"gpemu", json_version(), "kind",
 		r->simulated ? "SIMULATED" : NULL, "command", command_json(r),
 		"config", conf_json(train_fields, o), "plugins",
 		plugins_json(r), "seed", (json_int_t)o->common.seed,

@@ -30,7 +30,6 @@
 #include "common/program/notify.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "platform/grpc/grpc.h"
 #include "platform/k8s/grant_files.h"
 #include "platform/k8s/grants.h"
@@ -578,10 +577,9 @@ static void list(const struct k8s_plugin *p)
 static int write_record(const struct options *o, const struct k8s_plugin *p,
 			struct err *err)
 {
-	json_auto_t *j =
-		json_pack("{s:{s:s, s:s}, s:o, s:o}", "gpemu", "version",
-			  GPEMU_RELEASE, "git", GPEMU_VERSION, "config",
-			  conf_json(fields, o), "resources", plugin_json(p));
+	json_auto_t *j = json_pack("{s:o, s:o, s:o}", "gpemu", json_version(),
+				   "config", conf_json(fields, o), "resources",
+				   plugin_json(p));
 
 	return j ? json_write(j, o->common.json, err)
 		 : err_set(err, -ENOMEM, "out of memory");

@@ -7,7 +7,6 @@
 
 #include "common/json.h"
 #include "common/util.h"
-#include "common/version.h"
 #include "runner/cell/run_record.h"
 #include "runner/cell/run_disturb.h"
 #include "runner/run/run_host.h"
@@ -439,9 +438,9 @@ json_t *result_json(const struct result *res)
 
 	for (size_t i = 0; i < w->n_points; i++)
 		json_array_append_new(cells, point_json(res, i));
-	return json_pack("{s:{s:s}, s:s, s:s, s:o, s:b, s:I, s:f, s:I, "
+	return json_pack("{s:o, s:s, s:s, s:o, s:b, s:I, s:f, s:I, "
 			 "s:f, s:o, s:O?, s:O, s:o, s:o, s:o, s:s?}",
-			 "gpemu", "version", GPEMU_VERSION, "workload", w->name,
+			 "gpemu", json_version(), "workload", w->name,
 			 "question", w->question, "file", json_bytes(w->path),
 			 "mounted", res->r->mounted, "seed",
 			 (json_int_t)w->seed, "time_scale", w->time_scale,
