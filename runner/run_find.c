@@ -194,18 +194,14 @@ static void plot_files(const json_t *found, FILE *data, FILE *script)
 	const json_t *point, *at;
 	size_t i, k;
 
+	plot_begin(script);
+	fputs("set xlabel 'GPUs'\nset ylabel 'AU (%)'\nset xtics 1\n"
+	      "set yrange [0:105]\nset offsets 0.3, 0.3, 0, 0\n"
+	      "set key outside right center vertical Left reverse\n",
+	      script);
+	plot_svg(PLOT, 420, script);
 	fprintf(script,
-		"set encoding utf8\nset xlabel 'GPUs'\nset ylabel 'AU (%%)'\n"
-		"set border 3 lw 1 lc rgb '#404040'\n"
-		"set tics nomirror out scale 0.6\nset xtics 1\n"
-		"set grid noxtics ytics lt 1 lw 0.7 lc rgb '#dcdcdc'\n"
-		"set yrange [0:105]\nset offsets 0.3, 0.3, 0, 0\n"
-		"set key outside right center vertical Left reverse\n"
-		"set terminal svg noenhanced size 640,420 dynamic font "
-		"'Helvetica,13' background rgb 'white'\n"
-		"set output '" PLOT ".svg'\n"
-		"plot %.9g with lines dt 2 lc rgb '#707070' title "
-		"'wanted'",
+		"plot %.9g with lines dt 2 lc rgb '#707070' title 'wanted'",
 		wanted);
 	json_array_foreach (json_object_get(found, "points"), i, point) {
 		if (!json_array_size(json_object_get(point, "by_gpus")))

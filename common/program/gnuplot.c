@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
+#include "common/units.h"
 #include "common/util.h"
-
-extern char **environ;
 
 static const char *const suffixes[] = { ".svg", ".png", ".pdf" };
 enum { SVG, PNG, PDF };
@@ -99,36 +97,30 @@ int gnuplot_begin(const char *path, unsigned width, unsigned height, FILE **ret,
 	return 0;
 }
 
-static int run(int script, int out, struct err *err)
-{
-	char *const argv[] = { (char[]){ "gnuplot" }, (char[]){ "-" }, NULL };
-	posix_spawn_file_actions_t actions;
-	int status, r;
-	pid_t pid;
+/* arbitrary: it draws the largest charts in less than a minute */
+#define TIMEOUT_NS (600 * NS_PER_S)
 
-	r = posix_spawn_file_actions_init(&actions);
-	if (r)
-		return err_set(err, -r, "gnuplot: %s", strerror(r));
-	r = posix_spawn_file_actions_adddup2(&actions, script, 0);
-	if (!r)
-		r = posix_spawn_file_actions_adddup2(&actions, out, 1);
-	if (!r)
-		r = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv,
-				 environ);
-	posix_spawn_file_actions_destroy(&actions);
-	if (r == ENOENT)
-		return err_set(err, -r,
-			       "gnuplot is not installed: install it, or leave "
-			       "out --plot");
-	if (r)
-		return err_set(err, -r, "gnuplot: %s", strerror(r));
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return err_set(err, -errno, "gnuplot: %s",
-				       strerror(errno));
-	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		return err_set(err, -EIO, "gnuplot failed");
-	return 0;
+/* `env -C` and not chdir: the paths of this process may be relative. */
+int gnuplot_run(const char *folder, const char *script, int out_fd, int err_fd,
+		struct stop *stop, const char *instead, struct err *err)
+{
+	char *const argv[] = { (char *)"env",  (char *)"-C",
+			       (char *)folder, (char *)"gnuplot",
+			       (char *)script, NULL };
+	struct child child;
+	int status = 0, r;
+
+	r = child_start(&child, folder ? argv : argv + 3, NULL, out_fd, err_fd,
+			NULL);
+	if (r == 0)
+		r = child_wait(&child, stop, TIMEOUT_NS, &status);
+	child_end(&child, NS_PER_S);
+	if (r == -ENOENT || status == 127) /* as env(1) says: not found */
+		return err_set(err, -ENOENT, "gnuplot is not installed: %s",
+			       instead);
+	if (r < 0)
+		return err_set(err, r, "gnuplot: %s", strerror(-r));
+	return status ? -EIO : 0;
 }
 
 static int copy(int from, const char *path, struct err *err)
@@ -151,14 +143,19 @@ static int copy(int from, const char *path, struct err *err)
 int gnuplot_draw(FILE *script, const char *path, struct err *err)
 {
 	_cleanup_close_ int drawn = memfd_create("plot", MFD_CLOEXEC);
+	struct stop stop = { .fd = -1 };
+	char name[64];
 	int r = 0;
 
-	if (drawn < 0 || fflush(script) || fseek(script, 0, SEEK_SET))
+	snprintf(name, sizeof(name), "/proc/%d/fd/%d", getpid(),
+		 fileno(script));
+	if (drawn < 0 || fflush(script))
 		r = err_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (r == 0)
-		r = run(fileno(script), drawn, err);
+		r = gnuplot_run(NULL, name, drawn, STDERR_FILENO, &stop,
+				"install it, or leave out --plot", err);
 	if (r == 0)
 		r = copy(drawn, path, err);
 	fclose(script);
-	return r;
+	return r < 0 ? err_set(err, r, "gnuplot failed") : 0;
 }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "common/err.h"
+#include "common/program/child.h"
 
 /* -EINVAL with a text: the name ends neither in .svg nor .png nor .pdf. */
 int gnuplot_check(const char *path, struct err *err);
@@ -28,6 +29,14 @@ int gnuplot_begin(const char *path, unsigned width, unsigned height, FILE **ret,
 /* Run the script, and close it; what it draws goes to `path`. -ENOENT: there is
  * no gnuplot; -errno; with a text. */
 int gnuplot_draw(FILE *script, const char *path, struct err *err);
+/*
+ * Run gnuplot on `script`, a file as seen from `folder` (NULL: from here); what
+ * it prints goes to the descriptors. -ENOENT: there is no gnuplot, and
+ * `instead` says what to do; -EINTR: `stop` came; -ETIMEDOUT; -errno; with a
+ * text. -EIO: it failed, without one.
+ */
+int gnuplot_run(const char *folder, const char *script, int out_fd, int err_fd,
+		struct stop *stop, const char *instead, struct err *err);
 /* A text in quotes. */
 void gnuplot_quote(const char *text, FILE *script);
 

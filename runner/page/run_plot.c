@@ -395,11 +395,7 @@ static void legend(const struct view *v, const struct plot *p, FILE *f)
 
 static void frame(const struct view *v, const struct plot *p, FILE *f)
 {
-	fputs("set border 3 lw 1 lc rgb '#404040'\n"
-	      "set tics nomirror out scale 0.6\n"
-	      "set grid noxtics ytics lt 1 lw 0.7 lc rgb '#dcdcdc'\n"
-	      "set errorbars 0.7\n",
-	      f);
+	fputs("set errorbars 0.7\n", f);
 	fputs(v->wide_y ? "set logscale y\nset format y '%.12g'\n"
 			: "set yrange [0:*]\n",
 	      f);
@@ -546,20 +542,34 @@ static void draw(const struct result *res, const struct view *v,
 	fputc('\n', f);
 }
 
+void plot_begin(FILE *f)
+{
+	fputs("set encoding utf8\n"
+	      "set border 3 lw 1 lc rgb '#404040'\n"
+	      "set tics nomirror out scale 0.6\n"
+	      "set grid noxtics ytics lt 1 lw 0.7 lc rgb '#dcdcdc'\n",
+	      f);
+}
+
+void plot_svg(const char *name, size_t height, FILE *f)
+{
+	fprintf(f,
+		"set terminal svg noenhanced size 640,%zu dynamic "
+		"font 'Helvetica,13' background rgb 'white' linewidth 1\n"
+		"set output '%s.svg'\n",
+		height, name);
+}
+
 static void plot_script(const struct result *res, const struct plot *p, FILE *f)
 {
 	struct view v = view_of(res, p);
 	size_t height = PLOT_HEIGHT + legend_rows(&v, p) * LEGEND_ROW;
 
 	fprintf(f, "# gpemu %s, workload %s\n", p->name, v.w->name);
-	fputs("set encoding utf8\n", f);
+	plot_begin(f);
 	labels(&v, p, f);
 	frame(&v, p, f);
-	fprintf(f,
-		"set terminal svg noenhanced size 640,%zu dynamic "
-		"font 'Helvetica,13' background rgb 'white' linewidth 1\n"
-		"set output '%s.svg'\n",
-		height, p->name);
+	plot_svg(p->name, height, f);
 	draw(res, &v, p, f);
 	fprintf(f,
 		"set terminal pngcairo noenhanced size 1280,%zu "
@@ -571,9 +581,6 @@ static void plot_script(const struct result *res, const struct plot *p, FILE *f)
 }
 
 /* --- drawing ---------------------------------------------------------- */
-
-/* arbitrary: gnuplot draws such files in well under a second */
-#define GNUPLOT_TIMEOUT_NS (60 * NS_PER_S)
 
 /* gnuplot would wait for the reader of a pipe there, and write through a link.
  */
@@ -605,37 +612,26 @@ int plot_open(const struct runner *r, const char *name, FILE **ret_data,
 	return 0;
 }
 
-/* `env -C` and not chdir: the paths of this process may be relative. */
 int plot_gnuplot(const char *name, struct runner *r, struct err *err)
 {
 	_cleanup_free_ char *folder = util_join(r->out, "plots");
 	_cleanup_free_ char *script = util_text("%s.gp", name);
 	_cleanup_free_ char *log = runner_path(r, "logs", name, "gnuplot");
+	_cleanup_free_ char *instead = NULL;
 	_cleanup_close_ int fd = -1;
-	struct child child;
-	int status = 0, code;
+	int code;
 
-	if (!log || !folder || !script)
+	if (folder && script)
+		instead = util_text("run 'gnuplot %s' in %s on a machine that "
+				    "has it",
+				    script, folder);
+	if (!log || !instead)
 		return -ENOMEM;
-	char *argv[] = { (char *)"/usr/bin/env", (char *)"-C", folder,
-			 (char *)"gnuplot",	 script,       NULL };
-
 	fd = util_new_file(log, 0);
 	if (fd < 0)
 		return err_set(err, fd, "%s: %s", log, strerror(-fd));
-	code = child_start(&child, argv, NULL, fd, fd, err);
-	if (code == 0)
-		code = child_wait(&child, &r->stop, GNUPLOT_TIMEOUT_NS,
-				  &status);
-	child_end(&child, NS_PER_S);
-	if (code < 0)
-		return err_set(err, code, "gnuplot: %s", strerror(-code));
-	if (status == 127) /* env(1): not found */
-		return err_set(err, -ENOENT,
-			       "gnuplot is not installed: run 'gnuplot %s' in "
-			       "%s on a machine that has it",
-			       script, folder);
-	return status ? err_set(err, -EIO, "gnuplot failed, see %s", log) : 0;
+	code = gnuplot_run(folder, script, fd, fd, &r->stop, instead, err);
+	return code < 0 ? err_set(err, code, "gnuplot failed, see %s", log) : 0;
 }
 
 static int write_files(const struct result *res, const struct plot *p,

@@ -22,6 +22,10 @@ int plot_open(const struct runner *r, const char *name, FILE **ret_data,
 /* Run gnuplot on OUT/plots/NAME.gp. -ENOENT: no gnuplot, -EIO: it failed; with
  * a text. */
 int plot_gnuplot(const char *name, struct runner *r, struct err *err);
+/* What the script of every plot begins with. */
+void plot_begin(FILE *f);
+/* Draw to NAME.svg from here on. */
+void plot_svg(const char *name, size_t height, FILE *f);
 /* "'FILE' index I using 1:2 with linespoints ..." in the style of series I. */
 void plot_series(FILE *f, const char *file, size_t i, const char *title);
 

@@ -11,6 +11,23 @@ setup() {
 	SIM=(gpemu-sched simulate --progress off)
 }
 
+@test "a plot without gnuplot, or with one that fails, is refused" {
+	printf 'work_s\n1\n' >t.csv
+	sim=$(command -v gpemu-sched)
+	run -1 --separate-stderr env PATH="$PWD" "$sim" simulate -t t.csv --nodes gpus=1 --gantt g.svg
+	[ "$stderr" = "gpemu-sched simulate: gnuplot is not installed: install it, or leave out --plot" ]
+	printf '#!/bin/sh\nexit 3\n' >gnuplot
+	chmod +x gnuplot
+	run -1 --separate-stderr env PATH="$PWD" "$sim" simulate -t t.csv --nodes gpus=1 --gantt g.svg
+	[ "$stderr" = "gpemu-sched simulate: gnuplot failed" ]
+	# what draws ends with the program
+	printf '#!/bin/sh\necho $$ >drawing\nexec /bin/sleep 1000\n' >gnuplot
+	env PATH="$PWD" "$sim" simulate -t t.csv --nodes gpus=1 --gantt g.svg >/dev/null 3>&- &
+	until [ -s drawing ]; do sleep .02; done
+	kill $!
+	while kill -0 "$(cat drawing)" 2>/dev/null; do sleep .02; done
+}
+
 @test "a Gantt chart" {
 	command -v gnuplot || skip "gnuplot is not installed"
 	printf 'work_s,user,class,gpu_milli,name\n%s\n%s\n%s\n%s\n' \
