@@ -66,12 +66,12 @@ struct run {
 	struct run_s3 s3;	/* the same */
 	struct network network; /* of the mounts; empty if none has peers */
 	int log_fd;
-	struct failure failure;
+	struct run_failure failure;
 	char started[32];
 	unsigned attempt;
 	struct host_load before, after;
-	struct watch watch; /* while its jobs ran */
-	bool disturbed;	    /* by the record */
+	struct run_watch watch; /* while its jobs ran */
+	bool disturbed;		/* by the record */
 };
 
 #endif

@@ -133,7 +133,7 @@ static json_t *change(const json_t *axes, const char *name, const json_t *a,
 	struct sample x = sample_of(a), y = sample_of(b);
 	const char *unit = json_get_text(json_is_object(a) ? a : b, "unit");
 	json_int_t n_a = (json_int_t)x.n, n_b = (json_int_t)y.n;
-	struct change c = { 0 };
+	struct run_change c = { 0 };
 	bool paired = false;
 	json_t *j = NULL;
 

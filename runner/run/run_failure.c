@@ -11,13 +11,13 @@
 
 enum { LINE = 300 };
 
-int failure_init(struct failure *f, const char *folder, char *log,
+int failure_init(struct run_failure *f, const char *folder, char *log,
 		 struct err *err)
 {
 	int fd;
 
-	*f = (struct failure){ .log = log,
-			       .errors = util_join(folder, "errors") };
+	*f = (struct run_failure){ .log = log,
+				   .errors = util_join(folder, "errors") };
 	if (!f->log || !f->errors)
 		return -ENOMEM;
 	fd = util_new_file(f->errors, 0);
@@ -28,7 +28,7 @@ int failure_init(struct failure *f, const char *folder, char *log,
 	return setenv("GPEMU_ERRORS", f->errors, 1) < 0 ? -ENOMEM : 0;
 }
 
-void failure_fini(struct failure *f)
+void failure_fini(struct run_failure *f)
 {
 	if (f->errors)
 		unlink(f->errors);
@@ -55,7 +55,7 @@ const char *failure_status(int status, const struct host_load *before,
 	return buf;
 }
 
-int failure_blame(struct failure *f, const char *program, const char *when,
+int failure_blame(struct run_failure *f, const char *program, const char *when,
 		  const char *foreign, int status,
 		  const struct host_load *before, int code, struct err *err)
 {
@@ -108,7 +108,7 @@ static bool is_server(const char *line)
 
 /* Of the culprit; without one, of any. One that is not ours may have started
  * some of ours, but no servers. */
-static bool first_error(const struct failure *f, char line[LINE])
+static bool first_error(const struct run_failure *f, char line[LINE])
 {
 	_cleanup_fclose_ FILE *in = fopen(f->errors, "re");
 
@@ -133,7 +133,7 @@ static bool last_line(const char *path, char line[LINE])
  * What is not an error of log.h: the last line in the log that has the name of
  * the program, else what mpirun prints below a line of dashes.
  */
-static bool logged(const struct failure *f, char line[LINE])
+static bool logged(const struct run_failure *f, char line[LINE])
 {
 	_cleanup_fclose_ FILE *in = util_open_stream(f->log);
 	char next[LINE];
@@ -151,7 +151,7 @@ static bool logged(const struct failure *f, char line[LINE])
 	return found;
 }
 
-void failure_add_cause(const struct failure *f, struct err *err)
+void failure_add_cause(const struct run_failure *f, struct err *err)
 {
 	char line[LINE] = "";
 	struct err why = *err;

@@ -14,7 +14,7 @@
 #include "common/err.h"
 #include "runner/run/run_host.h"
 
-struct failure {
+struct run_failure {
 	char *log;     /* of the cell */
 	char *errors;  /* what $GPEMU_ERRORS is */
 	char *foreign; /* stderr of the culprit, if it is not ours; or NULL */
@@ -25,9 +25,9 @@ struct failure {
 /* Before the programs start: make the file for their errors in `folder` and
  * name it in the environment. Takes `log`. -errno with a text; free with
  * failure_fini, failed or not. */
-int failure_init(struct failure *f, const char *folder, char *log,
+int failure_init(struct run_failure *f, const char *folder, char *log,
 		 struct err *err);
-void failure_fini(struct failure *f);
+void failure_fini(struct run_failure *f);
 
 /* "exit status 1", "killed by SIGSEGV", of the status of child_wait; `before`:
  * a sample from before it ran, to tell whether memory ran out. */
@@ -40,7 +40,7 @@ const char *failure_status(int status, const struct host_load *before,
  * STATUS WHEN". `foreign`: the file of its stderr, if it is not ours. Returns
  * `code`.
  */
-int failure_blame(struct failure *f, const char *program, const char *when,
+int failure_blame(struct run_failure *f, const char *program, const char *when,
 		  const char *foreign, int status,
 		  const struct host_load *before, int code, struct err *err);
 
@@ -49,7 +49,7 @@ int failure_blame(struct failure *f, const char *program, const char *when,
  * not ours the last line of its stderr. Call it before ending other programs,
  * which may log as well.
  */
-void failure_add_cause(const struct failure *f, struct err *err);
+void failure_add_cause(const struct run_failure *f, struct err *err);
 
 /* Append the stderr of a job, which was kept apart in a file, to the log; NULL:
  * it was not. */

@@ -28,7 +28,7 @@ static double since(double before, double now)
 	return MAX(now - before, 0);
 }
 
-void watch_add(struct watch *w, const struct watch_sample *s)
+void watch_add(struct run_watch *w, const struct watch_sample *s)
 {
 	const struct watch_sample *l = &w->last;
 	double wall = (double)(s->wall_ns - l->wall_ns) / NS_PER_S;
@@ -53,19 +53,19 @@ void watch_add(struct watch *w, const struct watch_sample *s)
 	w->most = MAX(w->most, MIN(other / (w->cpus * wall), 1));
 }
 
-static double watched(const struct watch *w)
+static double watched(const struct run_watch *w)
 {
 	return (double)(w->last.wall_ns - w->first.wall_ns) / NS_PER_S;
 }
 
-double watch_taken(const struct watch *w)
+double watch_taken(const struct run_watch *w)
 {
 	double s = watched(w);
 
 	return s > 0 ? w->taken_s / s : 0;
 }
 
-double watch_taken_io(const struct watch *w)
+double watch_taken_io(const struct run_watch *w)
 {
 	double own = w->last.own_mib - w->first.own_mib;
 	double all = MAX(w->last.disk_mib - w->first.disk_mib, own);
@@ -78,7 +78,7 @@ double watch_taken_io(const struct watch *w)
 	return MIN(waited, busy) / s * (1 - own / all);
 }
 
-json_t *watch_json(const struct watch *w)
+json_t *watch_json(const struct run_watch *w)
 {
 	const struct watch_sample *a = &w->first, *b = &w->last;
 	double s = watched(w), own = b->own_mib - a->own_mib;
@@ -192,7 +192,7 @@ static void add_usage(struct watch_sample *s, int who)
 }
 
 struct look {
-	struct watch *w;
+	struct run_watch *w;
 	struct watch_sample *s;
 	struct watch_thread *threads;
 	size_t n_threads, capacity;
@@ -311,7 +311,7 @@ static void look_at(struct look *l, int pid)
 		closedir(d);
 }
 
-static void look_at_all(struct watch *w, struct watch_sample *s,
+static void look_at_all(struct run_watch *w, struct watch_sample *s,
 			struct child *const *children, size_t n)
 {
 	struct look l = { .w = w, .s = s };
@@ -330,8 +330,8 @@ static void look_at_all(struct watch *w, struct watch_sample *s,
 	w->capacity = l.capacity;
 }
 
-static struct watch_sample now(struct watch *w, struct child *const *children,
-			       size_t n)
+static struct watch_sample now(struct run_watch *w,
+			       struct child *const *children, size_t n)
 {
 	struct watch_sample s = { .waited_s = w->last.waited_s };
 
@@ -351,20 +351,20 @@ static struct watch_sample now(struct watch *w, struct child *const *children,
 
 /* --- watching --------------------------------------------------------- */
 
-void watch_begin(struct watch *w, struct child *const *children, size_t n)
+void watch_begin(struct run_watch *w, struct child *const *children, size_t n)
 {
-	*w = (struct watch){ .cpus = thread_cpus() };
+	*w = (struct run_watch){ .cpus = thread_cpus() };
 	w->first = w->last = now(w, children, n);
 }
 
-void watch_look(struct watch *w, struct child *const *children, size_t n)
+void watch_look(struct run_watch *w, struct child *const *children, size_t n)
 {
 	struct watch_sample s = now(w, children, n);
 
 	watch_add(w, &s);
 }
 
-void watch_fini(struct watch *w)
+void watch_fini(struct run_watch *w)
 {
 	free(w->threads);
 	w->threads = NULL;

@@ -47,7 +47,7 @@ struct watch_thread {
 	uint64_t waited_ns;
 };
 
-struct watch {
+struct run_watch {
 	unsigned cpus;
 	struct watch_sample first, last;
 	size_t n; /* windows */
@@ -60,26 +60,26 @@ struct watch {
 };
 
 /* A pure step: account for the window from the last sample to `s`. */
-void watch_add(struct watch *w, const struct watch_sample *s);
+void watch_add(struct run_watch *w, const struct watch_sample *s);
 
 /* Begin, with the first sample, as watch_look. Free with watch_fini. */
-void watch_begin(struct watch *w, struct child *const *children, size_t n);
+void watch_begin(struct run_watch *w, struct child *const *children, size_t n);
 /* Take a sample; `children`, of this process, run. Those without a pid are
  * skipped. */
-void watch_look(struct watch *w, struct child *const *children, size_t n);
-void watch_fini(struct watch *w);
+void watch_look(struct run_watch *w, struct child *const *children, size_t n);
+void watch_fini(struct run_watch *w);
 
 /* taken_s as a share of the time watched; 0: nothing watched. */
-double watch_taken(const struct watch *w);
+double watch_taken(const struct run_watch *w);
 /* The time of waits for the disk that others' use of it may explain, as a
  * share of the time watched; 0 for a cell that uses no disk. The kernel counts
  * a thread that sleeps in io_uring as one that waits for the disk; so no more
  * counts than the disks were busy. */
-double watch_taken_io(const struct watch *w);
+double watch_taken_io(const struct run_watch *w);
 /* {cpus, windows, window_s, seconds, own_cpu_s, other_cpu_share,
  * other_cpu_share_max, cpu_wait_s, stolen_s, taken_s, taken_share,
  * taken_io_share, pressure_cpu_s, pressure_io_s, disk_busy_s,
  * own_disk_mib, other_disk_mib} */
-json_t *watch_json(const struct watch *w);
+json_t *watch_json(const struct run_watch *w);
 
 #endif

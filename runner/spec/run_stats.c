@@ -181,7 +181,7 @@ static struct moments moments_of(const double *v, size_t n)
 }
 
 /* Derive interval and p from `value`, `error` and `df`. */
-static void finish(struct change *c)
+static void finish(struct run_change *c)
 {
 	double reach = stats_t_quantile(1 - STATS_LEVEL, c->df) * c->error;
 
@@ -197,7 +197,7 @@ static void finish(struct change *c)
 
 /* Source: Welch, "The generalization of Student's problem when several
  * different population variances are involved" (1947). */
-static void welch(struct change *c, const double *a, size_t n_a,
+static void welch(struct run_change *c, const double *a, size_t n_a,
 		  const double *b, size_t n_b)
 {
 	struct moments x = moments_of(a, n_a), y = moments_of(b, n_b);
@@ -211,7 +211,7 @@ static void welch(struct change *c, const double *a, size_t n_a,
 		      : x.n + y.n - 2;
 }
 
-static void student(struct change *c, const double *a, double *b, size_t n)
+static void student(struct run_change *c, const double *a, double *b, size_t n)
 {
 	struct moments m;
 
@@ -223,15 +223,15 @@ static void student(struct change *c, const double *a, double *b, size_t n)
 	c->df = m.n - 1;
 }
 
-struct change stats_change(double *a, size_t n_a, double *b, size_t n_b,
-			   bool paired)
+struct run_change stats_change(double *a, size_t n_a, double *b, size_t n_b,
+			       bool paired)
 {
-	struct change c = { .ratio = true,
-			    .value = NAN,
-			    .low = NAN,
-			    .high = NAN,
-			    .p = NAN,
-			    .error = NAN };
+	struct run_change c = { .ratio = true,
+				.value = NAN,
+				.low = NAN,
+				.high = NAN,
+				.p = NAN,
+				.error = NAN };
 	double largest = 0;
 
 	for (size_t i = 0; i < n_a + n_b; i++) {
@@ -262,7 +262,7 @@ struct change stats_change(double *a, size_t n_a, double *b, size_t n_b,
 	return c;
 }
 
-double stats_detectable(const struct change *c, double alpha)
+double stats_detectable(const struct run_change *c, double alpha)
 {
 	double least = stats_t_quantile(alpha, c->df) * c->error;
 

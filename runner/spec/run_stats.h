@@ -32,7 +32,7 @@ struct spread stats_spread(double *values, size_t n);
  * normal error; Welch's approximation for two samples. Rank tests assume less,
  * but with three runs on each side their p-value is never below 0.1.
  */
-struct change {
+struct run_change {
 	bool ratio;
 	double value, low, high; /* b / a or b - a, and its 95 % interval */
 	double p;		 /* two-sided, of no change */
@@ -43,11 +43,11 @@ struct change {
  * `paired`: a[i] and b[i] are a pair, n_a == n_b. The arrays are modified. With
  * fewer than two values interval and p are NaN, with none the value too.
  */
-struct change stats_change(double *a, size_t n_a, double *b, size_t n_b,
-			   bool paired);
+struct run_change stats_change(double *a, size_t n_a, double *b, size_t n_b,
+			       bool paired);
 /* The smallest ratio above 1, or difference, with a p of `alpha` at this error;
  * NaN without an error. */
-double stats_detectable(const struct change *c, double alpha);
+double stats_detectable(const struct run_change *c, double alpha);
 
 /* The confidence of the intervals of verdicts and changes. */
 #define STATS_LEVEL .95

@@ -29,10 +29,11 @@ static double ticks(double s)
  * A cell of `n` windows beside other programs; in the first fifth of every five
  * seconds at `burst`, else at `quiet`.
  */
-static struct watch cell_of(size_t n, struct rates quiet, struct rates burst)
+static struct run_watch cell_of(size_t n, struct rates quiet,
+				struct rates burst)
 {
 	double step = (double)WATCH_NS / NS_PER_S, idle = 0;
-	struct watch w = { .cpus = CPUS };
+	struct run_watch w = { .cpus = CPUS };
 	struct watch_sample s = { .wall_ns = 1 };
 
 	w.first = w.last = s;
@@ -52,7 +53,8 @@ static struct watch cell_of(size_t n, struct rates quiet, struct rates burst)
 }
 
 /* The record of a cell with 10 steps of 100 ms. */
-static json_t *record_of(const struct watch *w, double late_us, double ceiling)
+static json_t *record_of(const struct run_watch *w, double late_us,
+			 double ceiling)
 {
 	return json_pack("{s:{s:o}, s:{s:f}, s:{s:f, s:f}, s:{s:f, s:i}}",
 			 "host", "watch", watch_json(w), "timer_error_us",
@@ -77,7 +79,7 @@ static const char *signs_of(const json_t *record, const json_t *peers,
 	return names;
 }
 
-static const char *signs(const struct watch *w)
+static const char *signs(const struct run_watch *w)
 {
 	static char names[80];
 	json_t *record = record_of(w, 5, 640);
@@ -93,7 +95,7 @@ static const struct rates quiet = { .own = 1.6, .other = .02, .waited = 3 };
 
 static void an_undisturbed_cell_is_not_noticed(void **state)
 {
-	struct watch w = cell_of(40, quiet, quiet);
+	struct run_watch w = cell_of(40, quiet, quiet);
 
 	(void)state;
 	assert_string_equal(signs(&w), "");
@@ -104,7 +106,7 @@ static void an_undisturbed_cell_is_not_noticed(void **state)
 static void a_core_busy_one_second_in_five_is(void **state)
 {
 	struct rates burst = { .own = 1, .other = 1, .waited = 3.5 };
-	struct watch w = cell_of(40, quiet, burst);
+	struct run_watch w = cell_of(40, quiet, burst);
 
 	(void)state;
 	/* over the whole cell it is 11 % of the CPUs */
@@ -118,7 +120,7 @@ static void load_that_the_cell_does_not_feel_is_none(void **state)
 	/* one core is free for it */
 	struct rates idle = { .own = .3, .waited = .001 };
 	struct rates burst = { .own = .3, .other = 1, .waited = .01 };
-	struct watch w = cell_of(40, idle, burst);
+	struct run_watch w = cell_of(40, idle, burst);
 
 	(void)state;
 	assert_true(w.most > .45);
@@ -129,7 +131,7 @@ static void load_that_the_cell_does_not_feel_is_none(void **state)
 static void what_the_host_steals_counts(void **state)
 {
 	struct rates stolen = { .own = 1.5, .stolen = .4 };
-	struct watch w = cell_of(40, stolen, stolen);
+	struct run_watch w = cell_of(40, stolen, stolen);
 
 	(void)state;
 	assert_true(fabs(watch_taken(&w) - .4) < .02);
@@ -140,7 +142,7 @@ static void ticks_do_not_add_up_to_load(void **state)
 {
 	/* .4867 s of idle time a second: never whole ticks */
 	struct rates all = { .own = 1.5133, .waited = 3 };
-	struct watch w = cell_of(400, all, all);
+	struct run_watch w = cell_of(400, all, all);
 
 	(void)state;
 	assert_true(watch_taken(&w) < .002);
@@ -149,7 +151,7 @@ static void ticks_do_not_add_up_to_load(void **state)
 static void a_cell_that_is_too_short_is_not_judged(void **state)
 {
 	struct rates burst = { .own = 1, .other = 1, .waited = 1 };
-	struct watch w = cell_of(1, burst, burst);
+	struct run_watch w = cell_of(1, burst, burst);
 
 	(void)state;
 	assert_string_equal(signs(&w), "");
@@ -160,7 +162,7 @@ static void a_cell_that_is_too_short_is_not_judged(void **state)
 static void the_limit_is_the_workloads(void **state)
 {
 	struct rates burst = { .own = 1, .other = 1, .waited = 3.5 };
-	struct watch w = cell_of(40, quiet, burst);
+	struct run_watch w = cell_of(40, quiet, burst);
 	json_t *record = record_of(&w, 5, 640);
 
 	(void)state;
@@ -174,7 +176,7 @@ static void the_limit_is_the_workloads(void **state)
 
 static void others_at_the_disk_count_for_a_cell_that_reads_it(void **state)
 {
-	struct watch w = cell_of(40, quiet, quiet);
+	struct run_watch w = cell_of(40, quiet, quiet);
 
 	(void)state;
 	w.last.pressure_io_s = 3;
@@ -199,8 +201,8 @@ static void others_at_the_disk_count_for_a_cell_that_reads_it(void **state)
 static const char *among(double late_us, double ceiling,
 			 const double (*peers)[2], size_t n)
 {
-	struct watch w = cell_of(40, (struct rates){ .own = 1 },
-				 (struct rates){ .own = 1 });
+	struct run_watch w = cell_of(40, (struct rates){ .own = 1 },
+				     (struct rates){ .own = 1 });
 	json_t *record = record_of(&w, late_us, ceiling);
 	json_t *all = json_array();
 	const char *found;
@@ -231,8 +233,8 @@ static void timers_are_judged_by_the_other_repetitions(void **state)
 
 static void the_timers_of_each_node_count(void **state)
 {
-	struct watch w = cell_of(40, (struct rates){ .own = 1 },
-				 (struct rates){ .own = 1 });
+	struct run_watch w = cell_of(40, (struct rates){ .own = 1 },
+				     (struct rates){ .own = 1 });
 	json_t *record = record_of(&w, 5, 640);
 	json_t *peers = json_pack("[o]", record_of(&w, 5, 640));
 
@@ -288,12 +290,12 @@ static json_t *limit(const char *name)
 
 static void a_cell_names_the_limits_of_its_programs(void **state)
 {
-	struct watch w = cell_of(40, (struct rates){ .own = .9 },
-				 (struct rates){ .own = .9 });
-	struct watch half = cell_of(40, (struct rates){ .own = 1.1 },
-				    (struct rates){ .own = 1.1 });
-	struct watch all = cell_of(40, (struct rates){ .own = 1.9 },
-				   (struct rates){ .own = 1.9 });
+	struct run_watch w = cell_of(40, (struct rates){ .own = .9 },
+				     (struct rates){ .own = .9 });
+	struct run_watch half = cell_of(40, (struct rates){ .own = 1.1 },
+					(struct rates){ .own = 1.1 });
+	struct run_watch all = cell_of(40, (struct rates){ .own = 1.9 },
+				       (struct rates){ .own = 1.9 });
 	json_t *record = record_of(&w, 5, 640), *jobs;
 
 	(void)state;

@@ -102,8 +102,8 @@ static void students_t(void **state)
 	assert_near(stats_t_p(0, 3), 1, 0);
 }
 
-static struct change of(const double *a, size_t n_a, const double *b,
-			size_t n_b, bool paired)
+static struct run_change of(const double *a, size_t n_a, const double *b,
+			    size_t n_b, bool paired)
 {
 	double x[40], y[40];
 
@@ -118,7 +118,7 @@ static void changes(void **state)
 	static const double zero[] = { 0, 1, 2 }, flat[] = { 7, 7, 7 };
 	static const double thirds[] = { .1 + .2, .3, .3 };
 	static const double tenths[] = { .3, .3, .1 + .2 };
-	struct change c = of(a, 3, b, 3, true);
+	struct run_change c = of(a, 3, b, 3, true);
 
 	(void)state;
 	/* three runs each separate a factor of 9.8 from chance */
@@ -175,7 +175,7 @@ static double coverage(int kind, size_t n_a, size_t n_b, bool paired)
 			a[k] = noisy(&rng, kind);
 		for (size_t k = 0; k < n_b; k++)
 			b[k] = 1.7 * noisy(&rng, kind);
-		struct change c = stats_change(a, n_a, b, n_b, paired);
+		struct run_change c = stats_change(a, n_a, b, n_b, paired);
 
 		held += c.low <= 1.7 && 1.7 <= c.high;
 	}
