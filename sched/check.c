@@ -163,8 +163,7 @@ static int no_progress(const struct job *job, const struct workload *w,
 		       job->name, cpus, memory, w->classes[job->class]);
 }
 
-int sim_stuck(const struct sim *sim, const struct sim_cell *cell,
-	      struct err *err)
+int sim_stuck(const struct sim *sim, const struct job *jobs, struct err *err)
 {
 	const struct workload *w = sim->workload;
 	const struct job *first = NULL;
@@ -172,7 +171,7 @@ int sim_stuck(const struct sim *sim, const struct sim_cell *cell,
 	size_t n_waiting = 0;
 
 	for (size_t i = 0; i < w->n; i++) {
-		const struct job *job = &cell->jobs[i];
+		const struct job *job = &jobs[i];
 
 		if (job->state == JOB_RUNNING)
 			return no_progress(job, w, err);

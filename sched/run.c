@@ -218,7 +218,7 @@ static int live_result(struct live *l, struct sim *sim)
 	double gpus = (double)sim->cluster->whole.gpu_milli / GPU_MILLI;
 	int r;
 
-	c->jobs = TAKE_PTR(l->jobs);
+	c->jobs = TAKE_PTR(l->run.jobs);
 	c->history = l->history;
 	l->history = (struct history){ 0 };
 	c->result.gpus = gpus;
@@ -228,9 +228,9 @@ static int live_result(struct live *l, struct sim *sim)
 				  &c->result);
 	if (r < 0)
 		return r;
-	c->result.decisions = l->decisions;
-	c->result.n_decisions = l->n_decisions;
-	c->result.n_events = l->n_events;
+	c->result.decisions = l->run.decisions;
+	c->result.n_decisions = l->run.n_decisions;
+	c->result.n_events = l->run.n_events;
 	if (c->result.makespan_s > 0)
 		c->result.utilisation =
 			l->use_ns / NS_PER_S / (gpus * c->result.makespan_s);
@@ -248,7 +248,7 @@ static int write_record(const struct options *o, const struct sim *sim,
 
 	for (char **word = o->command; *word; word++)
 		json_array_append_new(words, json_bytes(*word));
-	for (size_t i = 0; i < l->n; i++)
+	for (size_t i = 0; i < l->run.n; i++)
 		if (l->live[i].failed)
 			json_array_append_new(names,
 					      json_bytes(w->jobs[i].name));
@@ -269,12 +269,8 @@ static int run_both(const struct options *o, struct sim *sim, struct live *l,
 {
 	json_auto_t *same = identity(o, sim->workload, sim->cluster);
 	struct live_config config = {
-		.cluster = sim->cluster,
+		.of = sim_run_config(sim, &sim->cells[LIVE]),
 		.workload = sim->workload,
-		.policy = &sim->cells[LIVE].policy,
-		.placement = &sim->cells[LIVE].placement,
-		.seed = o->d.common.seed,
-		.round_ns = o->d.round_ns,
 		.time_scale = o->time_scale,
 		.step_ns = o->step_ns,
 		.grace_ns = o->grace_ns,
@@ -326,7 +322,7 @@ static int run(const void *options, struct cluster *c, struct workload *w,
 		r = driver_draw(&o->d.charts, &sim, err);
 	if (r == 0 && l.n_failed)
 		r = err_set(err, -EIO, "%" PRIu64 " of %zu jobs failed",
-			    l.n_failed, l.n);
+			    l.n_failed, l.run.n);
 	live_fini(&l);
 	sim_fini(&sim);
 	return r;

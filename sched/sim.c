@@ -14,8 +14,8 @@
 #include "common/tick.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "sched/core/contend.h"
 #include "sched/core/frag.h"
+#include "sched/core/run.h"
 
 #define NOWHERE UINT32_MAX
 
@@ -37,89 +37,75 @@ static void placed(const struct due *d, size_t i)
 
 DEFINE_HEAP(dues, struct due, sooner, placed)
 
-struct run {
+struct event_clock {
+	struct sched_run run;
 	struct sim *sim;
 	struct sim_cell *cell;
-	struct cluster cluster;
-	struct schedule schedule;
-	struct plan plan;
-	struct contention contention;
-	struct job *jobs;
-	size_t n, arrived, n_done;
-	uint32_t *active; /* ascending */
-	size_t n_active;
 	struct due *heap;
 	size_t n_heap;
 	uint32_t *places;
-	uint64_t now_ns, counted_ns; /* GPU time is counted up to then */
 	double gpu_ns, over_ns;
 	/* thousandths of GPUs times ns: what was free, and of that, what
 	 * typical jobs could not have used */
 	struct frag_meter frag;
 	double lost_milli, lost_ns, free_ns;
-	bool moved;	   /* what is free has changed since `lost_milli` */
-	bool changed;	   /* since the last decision */
-	uint64_t asked_ns; /* when that was */
+	bool moved; /* what is free has changed since `lost_milli` */
 };
+
+static struct event_clock *clock_of(struct sched_run *r)
+{
+	return container_of(r, struct event_clock, run);
+}
 
 /* --- the heap ------------------------------------------------------------- */
 
-static void remove_due(struct run *r, uint32_t job)
+static void remove_due(struct event_clock *c, uint32_t job)
 {
-	uint32_t i = r->places[job];
+	uint32_t i = c->places[job];
 
 	if (i == NOWHERE)
 		return;
-	r->places[job] = NOWHERE;
-	if (i != --r->n_heap) {
-		r->heap[i] = r->heap[r->n_heap];
-		dues_fix(r->heap, r->n_heap, i);
+	c->places[job] = NOWHERE;
+	if (i != --c->n_heap) {
+		c->heap[i] = c->heap[c->n_heap];
+		dues_fix(c->heap, c->n_heap, i);
 	}
 }
 
-static void set_due(struct run *r, uint32_t job)
+static void set_due(struct sched_run *r, uint32_t job)
 {
+	struct event_clock *c = clock_of(r);
 	uint64_t at_ns = job_due(&r->jobs[job]);
 
-	remove_due(r, job);
+	remove_due(c, job);
 	if (at_ns == UINT64_MAX)
 		return;
-	r->heap[r->n_heap++] = (struct due){ at_ns, job, &r->places[job] };
-	dues_up(r->heap, r->n_heap - 1);
+	c->heap[c->n_heap++] = (struct due){ at_ns, job, &c->places[job] };
+	dues_up(c->heap, c->n_heap - 1);
 }
 
 /* --- events --------------------------------------------------------------- */
 
 /* Integrate the GPUs in use, and those that are free. */
-static void move_clock(struct run *r, uint64_t now_ns)
+static void move_clock(struct event_clock *c, uint64_t now_ns)
 {
+	struct sched_run *r = &c->run;
 	uint64_t used = r->cluster.whole.gpu_milli - r->cluster.free.gpu_milli;
-	double ns = (double)(now_ns - r->counted_ns);
+	double ns = (double)(now_ns - r->now_ns);
 
-	if (r->moved)
-		r->lost_milli = frag_meter_see(&r->frag, &r->cluster);
-	r->moved = false;
-	r->lost_ns += r->lost_milli * ns;
-	r->free_ns += (double)r->cluster.free.gpu_milli * ns;
-	r->gpu_ns += (double)used / GPU_MILLI * ns;
-	timeline_add(&r->cell->result.use, now_ns, (double)used / GPU_MILLI);
-	r->over_ns += (double)r->contention.n_over * ns;
-	r->counted_ns = r->now_ns = now_ns;
-}
-
-static void arrive(struct run *r)
-{
-	while (r->arrived < r->n &&
-	       r->jobs[r->arrived].arrival_ns <= r->now_ns) {
-		r->jobs[r->arrived].state = JOB_WAITING;
-		r->jobs[r->arrived].since_ns = r->now_ns;
-		r->active[r->n_active++] = (uint32_t)r->arrived++;
-		r->changed = true;
-	}
+	if (c->moved)
+		c->lost_milli = frag_meter_see(&c->frag, &r->cluster);
+	c->moved = false;
+	c->lost_ns += c->lost_milli * ns;
+	c->free_ns += (double)r->cluster.free.gpu_milli * ns;
+	c->gpu_ns += (double)used / GPU_MILLI * ns;
+	timeline_add(&c->cell->result.use, now_ns, (double)used / GPU_MILLI);
+	c->over_ns += (double)r->contention.n_over * ns;
+	r->now_ns = now_ns;
 }
 
 /* It is not active any more; the others stay in their order. */
-static void forget(struct run *r, uint32_t job)
+static void forget(struct sched_run *r, uint32_t job)
 {
 	size_t low = 0, high = r->n_active;
 
@@ -136,66 +122,70 @@ static void forget(struct run *r, uint32_t job)
 		(r->n_active - low) * sizeof(*r->active));
 }
 
-static void complete(struct run *r)
+static void complete(struct event_clock *c)
 {
-	while (r->n_heap && r->heap[0].at_ns <= r->now_ns) {
-		uint32_t which = r->heap[0].job;
-		struct job *job = &r->jobs[which], *mate = job->mate;
+	struct sched_run *r = &c->run;
+
+	while (c->n_heap && c->heap[0].at_ns <= r->now_ns) {
+		uint32_t which = c->heap[0].job;
+		const struct job *mate = r->jobs[which].mate;
 		const struct job *group[GROUP_MAX];
 		size_t n_group;
 
-		remove_due(r, which);
+		remove_due(c, which);
 		forget(r, which);
-		if (r->sim->keep_history)
-			history_end(&r->cell->history, which, r->now_ns);
-		plan_release(&r->cluster, job, r->now_ns, JOB_DONE);
-		r->moved = true;
+		if (c->sim->keep_history)
+			history_end(&c->cell->history, which, r->now_ns);
+		run_end(r, which, r->now_ns);
+		c->moved = true;
 		n_group = mate ? job_group(mate, group) : 0;
 		for (size_t i = 0; i < n_group; i++)
 			set_due(r, (uint32_t)(group[i] - r->jobs));
-		job->done = 1;
-		job->end_ns = r->now_ns;
-		r->n_done++;
-		r->sim->n_done++;
-		r->changed = true;
+		c->sim->n_done++;
 	}
 }
 
 /* When something happens next; UINT64_MAX: nothing will. */
-static uint64_t next_event(const struct run *r)
+static uint64_t next_event(struct event_clock *c)
 {
-	uint64_t next = r->n_heap ? r->heap[0].at_ns : UINT64_MAX;
+	struct sched_run *r = &c->run;
+	uint64_t arrival_ns = run_next_arrival(r);
 
-	if (r->arrived < r->n)
-		next = MIN(next, r->jobs[r->arrived].arrival_ns);
-	if (!r->sim->round_ns)
-		next = MIN(next, MAX(r->plan.wake_ns, r->now_ns + 1));
 	/* a round in which nobody runs and nobody came would be like the last
 	 */
-	if (r->sim->round_ns && r->n_active && (r->n_heap || r->changed))
-		next = MIN(next, schedule_round(r->sim->round_ns,
-						r->asked_ns == UINT64_MAX
-							? r->now_ns
-							: MAX(r->asked_ns + 1,
-							      r->now_ns)));
-	return next;
+	if (!c->n_heap && !r->changed)
+		r->round_ns =
+			arrival_ns == UINT64_MAX
+				? UINT64_MAX
+				: schedule_round(r->every_ns,
+						 MAX(r->round_ns, arrival_ns));
+	return MIN(c->n_heap ? c->heap[0].at_ns : UINT64_MAX, run_next(r));
+}
+
+static int await(struct sched_run *r, struct err *err)
+{
+	struct event_clock *c = clock_of(r);
+	uint64_t next = next_event(c);
+
+	if (atomic_load_explicit(&c->sim->stop, memory_order_relaxed))
+		return err_set(err, -EINTR, "interrupted");
+	if (next == UINT64_MAX)
+		return sim_stuck(c->sim, r->jobs, err);
+	if (next >= JOB_TIME_END)
+		return err_set(err, -EOVERFLOW,
+			       "the jobs take more than 292 years, where the "
+			       "clock ends: are the times of the trace in the "
+			       "right unit?");
+	move_clock(c, next);
+	complete(c);
+	progress_update(&c->sim->bar, c->sim->n_done, c->cell->name);
+	return 0;
 }
 
 /* --- decisions ------------------------------------------------------------ */
 
-static struct view view_of(const struct run *r)
-{
-	return (struct view){ .cluster = &r->cluster,
-			      .jobs = r->jobs,
-			      .n_jobs = r->n,
-			      .active = r->active,
-			      .n_active = r->n_active,
-			      .n_users = r->sim->workload->n_users,
-			      .now_ns = r->now_ns };
-}
-
 /* Does the plan change a group? Then jobs that it does not name do as well. */
-static bool regroups(const struct run *r)
+static bool regroups(const struct sched_run *r)
 {
 	for (size_t i = 0; i < r->plan.n; i++) {
 		const struct action *a = &r->plan.actions[i];
@@ -208,7 +198,7 @@ static bool regroups(const struct run *r)
 }
 
 /* When they will be done has changed. */
-static void set_dues(struct run *r, bool regrouped)
+static void set_dues(struct sched_run *r, bool regrouped)
 {
 	for (size_t i = 0; !regrouped && i < r->plan.n; i++)
 		set_due(r, r->plan.actions[i].job);
@@ -217,23 +207,14 @@ static void set_dues(struct run *r, bool regrouped)
 			set_due(r, r->active[i]);
 }
 
-/* Jobs that lose their parts, and those that get some. */
-static void end_runs(struct run *r)
+/* Jobs lose their parts, and get some. */
+static int remember(const struct sched_run *r, struct history *h)
 {
-	struct history *h = &r->cell->history;
-
-	for (size_t i = 0; r->sim->keep_history && i < r->plan.n; i++)
-		if (r->plan.actions[i].job < r->n)
-			history_end(h, r->plan.actions[i].job, r->now_ns);
-}
-
-static int begin_runs(struct run *r)
-{
-	struct history *h = &r->cell->history;
 	int e = 0;
 
-	for (size_t i = 0; r->sim->keep_history && e == 0 && i < r->plan.n;
-	     i++) {
+	for (size_t i = 0; i < r->plan.n; i++)
+		history_end(h, r->plan.actions[i].job, r->now_ns);
+	for (size_t i = 0; e == 0 && i < r->plan.n; i++) {
 		const struct action *a = &r->plan.actions[i];
 
 		if (a->kind != ACTION_STOP)
@@ -243,171 +224,99 @@ static int begin_runs(struct run *r)
 	return e;
 }
 
-static int decide(struct run *r, struct err *err)
+static int apply(struct sched_run *r, struct err *err)
 {
-	struct view v;
-	uint64_t from = tick_wall();
-	bool regrouped;
-	int e;
+	struct event_clock *c = clock_of(r);
+	bool regrouped = regroups(r);
+	int e = plan_apply(&r->plan, &r->cluster, r->jobs, r->n, r->now_ns,
+			   err);
 
-	plan_reset(&r->plan);
-	r->changed = false;
-	r->asked_ns = r->now_ns;
-	if (!r->n_active)
-		return 0;
-	v = view_of(r);
-	e = schedule_decide(&r->schedule, &v, &r->plan);
-	hist_add(&r->cell->result.decisions, tick_wall() - from);
-	r->cell->result.n_decisions++;
-	regrouped = regroups(r);
-	r->moved = r->moved || r->plan.n;
-	end_runs(r);
-	if (e == 0)
-		e = plan_apply(&r->plan, &r->cluster, r->jobs, r->n, r->now_ns,
-			       err);
-	if (e == 0)
-		set_dues(r, regrouped);
-	return e < 0 ? e : begin_runs(r);
+	if (e < 0)
+		return e;
+	c->moved = c->moved || r->plan.n;
+	set_dues(r, regrouped);
+	return c->sim->keep_history ? remember(r, &c->cell->history) : 0;
 }
 
-/* Jobs run as fast as those beside them let them. */
-static int contend(struct run *r)
-{
-	if (!r->contention.gpus && r->cluster.remote_mib_s <= 0)
-		return 0;
-	contention_see(&r->contention, &r->cluster, r->jobs, r->active,
-		       r->n_active);
-	if (storage_split_cache(&r->cluster, r->schedule.ops->storage, r->jobs,
-				r->active, r->n_active) < 0 ||
-	    storage_split_bandwidth(&r->cluster, r->jobs, r->active,
-				    r->n_active) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < r->n_active; i++) {
-		struct job *job = &r->jobs[r->active[i]];
-		double rate;
-
-		if (job->state != JOB_RUNNING)
-			continue;
-		rate = contention_rate(&r->contention, &r->cluster, job);
-		if (rate == job->rate)
-			continue;
-		job_advance(job, r->now_ns);
-		job->rate = rate;
-		set_due(r, r->active[i]);
-	}
-	return 0;
-}
-
-static int loop(struct run *r, struct err *err)
-{
-	uint64_t round_ns = r->sim->round_ns;
-	int e = 0;
-
-	while (e == 0 && r->n_done < r->n) {
-		uint64_t next = next_event(r);
-
-		if (next == UINT64_MAX)
-			return sim_stuck(r->sim, r->cell, err);
-		if (next >= JOB_TIME_END)
-			return err_set(err, -EOVERFLOW,
-				       "the jobs take more than 292 years, "
-				       "where the clock ends: are the times "
-				       "of the trace in the right unit?");
-		move_clock(r, next);
-		complete(r);
-		arrive(r);
-		r->cell->result.n_events++;
-		if (!round_ns || r->now_ns % round_ns == 0)
-			e = decide(r, err);
-		if (e == 0)
-			e = contend(r);
-		progress_update(&r->sim->bar, r->sim->n_done, r->cell->name);
-		if (atomic_load_explicit(&r->sim->stop, memory_order_relaxed))
-			e = err_set(err, -EINTR, "interrupted");
-	}
-	return e;
-}
+static const struct sched_run_ops event_clock_ops = {
+	.wait = await,
+	.apply = apply,
+	.rated = set_due,
+};
 
 /* --- a cell --------------------------------------------------------------- */
 
-static int begin(struct run *r, struct err *err)
+struct sched_run_config sim_run_config(const struct sim *sim,
+				       const struct sim_cell *cell)
 {
-	const struct workload *w = r->sim->workload;
-	struct sim_cell *cell = r->cell;
-	struct view v;
-	int e = cluster_copy(r->sim->cluster, &r->cluster);
-
-	r->n = w->n;
-	r->jobs = cell->jobs = malloc((w->n + 1) * sizeof(*r->jobs));
-	r->active = malloc((w->n + 1) * sizeof(*r->active));
-	r->heap = malloc((w->n + 1) * sizeof(*r->heap));
-	r->places = malloc((w->n + 1) * sizeof(*r->places));
-	if (e == 0)
-		e = contention_init(&r->contention, &r->cluster, w->jobs, w->n);
-	if (e == 0)
-		e = frag_meter_init(&r->frag, &r->cluster, w->jobs, w->n);
-	if (e == 0 && r->sim->keep_history)
-		e = history_init(&cell->history, w->n);
-	if (e < 0 || !r->jobs || !r->active || !r->heap || !r->places)
-		return -ENOMEM;
-	memcpy(r->jobs, w->jobs, w->n * sizeof(*r->jobs));
-	memset(r->places, 0xff, w->n * sizeof(*r->places));
-	r->counted_ns = r->now_ns = r->n ? r->jobs[0].arrival_ns : 0;
-	timeline_init(&cell->result.use, r->now_ns);
-	r->asked_ns = UINT64_MAX;
-	r->moved = true;
-	plan_reset(&r->plan);
-	v = view_of(r);
-	return schedule_init(&r->schedule,
-			     container_of(cell->policy.plugin,
-					  struct schedule_ops, plugin),
-			     cell->policy.options,
-			     container_of(cell->placement.plugin,
-					  struct placement_ops, plugin),
-			     cell->placement.options, r->sim->seed, &v, err);
+	return (struct sched_run_config){ .cluster = sim->cluster,
+					  .jobs = sim->workload->jobs,
+					  .n_jobs = sim->workload->n,
+					  .n_users = sim->workload->n_users,
+					  .policy = &cell->policy,
+					  .placement = &cell->placement,
+					  .seed = sim->seed,
+					  .round_ns = sim->round_ns };
 }
 
-static void end(struct run *r)
+static int begin(struct event_clock *c, struct err *err)
 {
-	schedule_fini(&r->schedule);
-	contention_fini(&r->contention);
-	frag_meter_fini(&r->frag);
-	plan_fini(&r->plan);
-	cluster_fini(&r->cluster);
-	free(r->active);
-	free(r->heap);
-	free(r->places);
+	const struct workload *w = c->sim->workload;
+	struct sched_run *r = &c->run;
+	struct sched_run_config of = sim_run_config(c->sim, c->cell);
+	int e = run_init(r, &event_clock_ops, &of, err);
+
+	c->heap = malloc((w->n + 1) * sizeof(*c->heap));
+	c->places = malloc((w->n + 1) * sizeof(*c->places));
+	if (e == 0)
+		e = frag_meter_init(&c->frag, &r->cluster, w->jobs, w->n);
+	if (e == 0 && c->sim->keep_history)
+		e = history_init(&c->cell->history, w->n);
+	if (e < 0 || !c->heap || !c->places)
+		return e < 0 ? e : -ENOMEM;
+	memset(c->places, 0xff, w->n * sizeof(*c->places));
+	timeline_init(&c->cell->result.use, r->now_ns);
+	c->moved = true;
+	return 0;
 }
 
-static void sum_up(const struct run *r, struct sim_result *ret)
+static void end(struct event_clock *c)
+{
+	run_fini(&c->run);
+	frag_meter_fini(&c->frag);
+	free(c->heap);
+	free(c->places);
+}
+
+static void sum_up(const struct event_clock *c, struct sim_result *ret)
 {
 	double all_ns = ret->gpus * ret->makespan_s * NS_PER_S;
 
-	ret->utilisation = all_ns > 0 ? r->gpu_ns / all_ns : 0;
-	ret->over_s = r->over_ns / NS_PER_S;
-	ret->frag = r->free_ns > 0 ? r->lost_ns / r->free_ns : 0;
-	ret->frag_known = r->frag.f.n > 0;
+	ret->n_decisions = c->run.n_decisions;
+	ret->n_events = c->run.n_events;
+	ret->decisions = c->run.decisions;
+	ret->utilisation = all_ns > 0 ? c->gpu_ns / all_ns : 0;
+	ret->over_s = c->over_ns / NS_PER_S;
+	ret->frag = c->free_ns > 0 ? c->lost_ns / c->free_ns : 0;
+	ret->frag_known = c->frag.f.n > 0;
 }
 
 int sim_run(struct sim *sim, struct sim_cell *cell, struct err *err)
 {
-	struct run r = { .sim = sim, .cell = cell };
-	int e = begin(&r, err);
+	struct event_clock c = { .sim = sim, .cell = cell };
+	int e = begin(&c, err);
 
 	if (e == 0)
-		e = loop(&r, err);
-	/* an interrupted run leaves jobs with parts */
-	for (size_t i = 0; e < 0 && r.jobs && i < r.n; i++)
-		if (r.jobs[i].state == JOB_RUNNING)
-			plan_release(&r.cluster, &r.jobs[i], r.now_ns,
-				     JOB_WAITING);
-	cell->result.gpus = (double)r.cluster.whole.gpu_milli / GPU_MILLI;
+		e = run_steps(&c.run, err);
+	cell->result.gpus = (double)sim->cluster->whole.gpu_milli / GPU_MILLI;
 	if (e == 0)
-		e = result_make(sim->workload, r.jobs, &cell->result);
-	if (e == 0)
-		sum_up(&r, &cell->result);
+		e = result_make(sim->workload, c.run.jobs, &cell->result);
+	if (e == 0) {
+		cell->jobs = TAKE_PTR(c.run.jobs);
+		sum_up(&c, &cell->result);
+	}
 	cell->done = e == 0;
-	end(&r);
+	end(&c);
 	if (e < 0)
 		err_set(err, e, "%s", strerror(-e));
 	if (e < 0 && e != -EINTR)

@@ -9,11 +9,9 @@
 #include <jansson.h>
 #include <stdatomic.h>
 
-#include "common/conf/plugin_choice.h"
-#include "common/hist.h"
 #include "common/program/progress.h"
 #include "sched/chart/history.h"
-#include "sched/core/schedule.h"
+#include "sched/core/run.h"
 #include "sched/core/timeline.h"
 #include "sched/trace/workload.h"
 
@@ -90,8 +88,10 @@ bool sim_cpus_idle(const struct workload *w, const struct cluster *c,
 		   struct err *ret);
 /* Nothing happens any more, and not all jobs are done: -EDEADLK with a text
  * that says why. */
-int sim_stuck(const struct sim *sim, const struct sim_cell *cell,
-	      struct err *err);
+int sim_stuck(const struct sim *sim, const struct job *jobs, struct err *err);
+/* What a cell runs. */
+struct sched_run_config sim_run_config(const struct sim *sim,
+				       const struct sim_cell *cell);
 /*
  * Run a cell until all jobs are done. -EINVAL with a text: the policy breaks
  * its contract; -EDEADLK: it leaves jobs waiting; -EINTR, -ENOMEM.

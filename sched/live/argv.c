@@ -150,7 +150,7 @@ static void put_stages(const struct job *job, FILE *f)
 
 static void put_word(const struct live *l, uint32_t which, int word, FILE *f)
 {
-	const struct job *job = &l->jobs[which];
+	const struct job *job = &l->run.jobs[which];
 	const struct part *p = job->parts;
 	size_t gpu = 0;
 
@@ -168,8 +168,10 @@ static void put_word(const struct live *l, uint32_t which, int word, FILE *f)
 		put_stages(job, f);
 	else
 		fputs(p[gpu].gpus
-			      ? l->c.cluster->models
-					[l->c.cluster->nodes[p[gpu].node].model]
+			      ? l->c.of.cluster
+					->models[l->c.of.cluster
+							 ->nodes[p[gpu].node]
+							 .model]
 			      : "cpu",
 		      f);
 }
@@ -232,7 +234,7 @@ static size_t put_given(const struct live *l, uint32_t which,
 	size_t n = 5;
 
 	put(list, "--max-steps=%" PRIu64, steps);
-	put(list, "--gpus=%" PRIu32, l->jobs[which].n_gpus);
+	put(list, "--gpus=%" PRIu32, l->run.jobs[which].n_gpus);
 	put(list, "--time-scale=%.9g", l->c.time_scale);
 	put(list, "--checkpoint-dir=%s/checkpoints", g->folder);
 	put(list, "--json=%s/record.json", g->folder);

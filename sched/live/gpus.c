@@ -31,7 +31,7 @@ static void down_begin(struct live *l, uint32_t node)
 		return; /* one outage */
 	d->until_ns = tick_wall() + (PAUSE_NS << MIN(d->n_failed, DOUBLINGS));
 	d->n_failed++;
-	cluster_set_down(&l->cluster, node, true);
+	cluster_set_down(&l->run.cluster, node, true);
 }
 
 static void down_never(struct live *l, uint32_t node)
@@ -43,14 +43,14 @@ void down_end(struct live *l)
 {
 	uint64_t now = tick_wall();
 
-	for (uint32_t i = 0; i < l->cluster.n; i++) {
+	for (uint32_t i = 0; i < l->run.cluster.n; i++) {
 		struct live_down *d = &l->downs[i];
 
 		if (!d->until_ns || d->until_ns > now)
 			continue;
 		d->until_ns = 0;
-		cluster_set_down(&l->cluster, i, false);
-		l->changed = true;
+		cluster_set_down(&l->run.cluster, i, false);
+		l->run.changed = true;
 	}
 }
 
@@ -59,7 +59,7 @@ uint64_t down_left(const struct live *l)
 	uint64_t now = tick_wall(), left = TICK_NEVER;
 
 	/* a run that ends starts nothing any more */
-	for (uint32_t i = 0; !l->closing && i < l->cluster.n; i++) {
+	for (uint32_t i = 0; !l->closing && i < l->run.cluster.n; i++) {
 		uint64_t until = l->downs[i].until_ns;
 
 		if (until)
@@ -93,7 +93,7 @@ static uint32_t first_of(const struct live *l, uint32_t node)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; !is_of_node(l) && i < node; i++)
-		n += l->cluster.nodes[i].n_gpus;
+		n += l->run.cluster.nodes[i].n_gpus;
 	return n;
 }
 
@@ -141,7 +141,7 @@ static int check_server(const struct live *l, const char *path, size_t n_gpus,
 
 int gpus_check(const struct live *l, struct err *err)
 {
-	const struct cluster *c = &l->cluster;
+	const struct cluster *c = &l->run.cluster;
 	uint32_t n = (uint32_t)c->n;
 	/* one server for all is asked once */
 	uint32_t i = l->c.gpu_server && is_of_node(l) ? 0 : n - 1;
@@ -249,21 +249,22 @@ static int check_parts(const struct live *l, const struct job *job,
 /* All nodes of the server that has the GPUs of this one. */
 static void server_failed(struct live *l, uint32_t node)
 {
-	for (uint32_t i = 0; i < l->cluster.n; i++)
-		if (l->cluster.nodes[i].n_gpus && (!is_of_node(l) || i == node))
+	for (uint32_t i = 0; i < l->run.cluster.n; i++)
+		if (l->run.cluster.nodes[i].n_gpus &&
+		    (!is_of_node(l) || i == node))
 			down_begin(l, i);
 }
 
 static void server_works(struct live *l, uint32_t node)
 {
-	for (uint32_t i = 0; i < l->cluster.n; i++)
+	for (uint32_t i = 0; i < l->run.cluster.n; i++)
 		if (!is_of_node(l) || i == node)
 			down_never(l, i);
 }
 
 int gpus_give(struct live *l, uint32_t which, char **ret, struct err *err)
 {
-	const struct job *job = &l->jobs[which];
+	const struct job *job = &l->run.jobs[which];
 	_cleanup_free_ char *path = NULL, *name = NULL, *folder = NULL;
 	_cleanup_free_ struct gpud_grant *grants = NULL;
 	const struct part *first = NULL;
@@ -311,27 +312,27 @@ void gpus_take_back(struct live *l, uint32_t which)
 	if (path && name && gpud_regrant(path, name, NULL, 0, &err) == 0)
 		return;
 	progress_end(&l->bar);
-	log_warn("job %s: its grant is not ended: %s", l->jobs[which].name,
+	log_warn("job %s: its grant is not ended: %s", l->run.jobs[which].name,
 		 err.text);
 }
 
 static void clean_server(struct live *l, const char *path)
 {
-	for (size_t i = 0; i < l->n_active; i++) {
-		uint32_t which = l->active[i];
+	for (size_t i = 0; i < l->run.n_active; i++) {
+		uint32_t which = l->run.active[i];
 		_cleanup_free_ char *name = name_of(l, which);
 		struct err err = { 0 };
 
 		if (l->live[which].process.state == PROCESS_NONE && name &&
 		    gpud_regrant(path, name, NULL, 0, &err) < 0)
 			log_warn("%s: the grant of job %s is not ended: %s",
-				 path, l->jobs[which].name, err.text);
+				 path, l->run.jobs[which].name, err.text);
 	}
 }
 
 void gpus_clean(struct live *l)
 {
-	uint32_t n = l->c.gpu_server ? (uint32_t)l->cluster.n : 0;
+	uint32_t n = l->c.gpu_server ? (uint32_t)l->run.cluster.n : 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		_cleanup_free_ char *path = server_of(l, i);

@@ -14,13 +14,13 @@
 
 static uint32_t number_of(const struct live *l, const struct job *job)
 {
-	return (uint32_t)(job - l->jobs);
+	return (uint32_t)(job - l->run.jobs);
 }
 
 bool group_stays(const struct live *l, uint32_t which)
 {
 	const struct job *group[GROUP_MAX];
-	size_t n = job_group(&l->jobs[which], group);
+	size_t n = job_group(&l->run.jobs[which], group);
 	uint32_t own = l->live[which].group;
 
 	for (size_t i = 1; i < n; i++)
@@ -32,7 +32,7 @@ bool group_stays(const struct live *l, uint32_t which)
 bool group_is_idle(const struct live *l, uint32_t which)
 {
 	const struct job *group[GROUP_MAX];
-	size_t n = job_group(&l->jobs[which], group);
+	size_t n = job_group(&l->run.jobs[which], group);
 
 	for (size_t i = 0; i < n; i++)
 		if (l->live[number_of(l, group[i])].process.state !=
@@ -44,7 +44,7 @@ bool group_is_idle(const struct live *l, uint32_t which)
 void group_join(struct live *l, uint32_t which)
 {
 	const struct job *group[GROUP_MAX];
-	size_t n = job_group(&l->jobs[which], group);
+	size_t n = job_group(&l->run.jobs[which], group);
 	uint32_t *own = &l->live[which].group;
 
 	for (size_t i = 1; i < n && !*own; i++)
@@ -57,8 +57,8 @@ const struct live_job *group_holder(const struct live *l, uint32_t which)
 {
 	const struct live_job *p = &l->live[which];
 
-	for (size_t i = 0; p->group && i < l->n_active; i++) {
-		const struct live_job *q = &l->live[l->active[i]];
+	for (size_t i = 0; p->group && i < l->run.n_active; i++) {
+		const struct live_job *q = &l->live[l->run.active[i]];
 
 		if (q != p && q->group == p->group && q->n_held)
 			return q;
@@ -83,7 +83,7 @@ int group_open(const struct live *l, uint32_t which,
 	       struct group_seat ret[GROUP_MAX], struct err *err)
 {
 	const struct job *group[GROUP_MAX];
-	size_t n = job_group(&l->jobs[which], group);
+	size_t n = job_group(&l->run.jobs[which], group);
 	_cleanup_close_ int file = -1;
 	uint8_t offsets[GROUP_MAX];
 	int r = 0;
@@ -128,12 +128,12 @@ static int remember(struct live *l, uint32_t which)
 	const struct live_job *p = &l->live[which];
 	struct job of = { .parts = p->held, .n_parts = p->n_held };
 
-	return history_begin(&l->history, which, &of, l->now_ns);
+	return history_begin(&l->history, which, &of, l->run.now_ns);
 }
 
 int held_take(struct live *l, uint32_t which)
 {
-	const struct job *job = &l->jobs[which];
+	const struct job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	bool shared = group_holder(l, which);
 
@@ -150,7 +150,7 @@ int held_take(struct live *l, uint32_t which)
 
 int held_changed(struct live *l, uint32_t which)
 {
-	history_end(&l->history, which, l->now_ns);
+	history_end(&l->history, which, l->run.now_ns);
 	return remember(l, which);
 }
 
@@ -172,12 +172,12 @@ bool held_same(const struct live *l, uint32_t which)
 {
 	const struct live_job *p = &l->live[which];
 
-	return job_holds(&l->jobs[which], p->held, p->n_held);
+	return job_holds(&l->run.jobs[which], p->held, p->n_held);
 }
 
 bool held_same_gpus(const struct live *l, uint32_t which)
 {
-	const struct job *job = &l->jobs[which];
+	const struct job *job = &l->run.jobs[which];
 	const struct live_job *p = &l->live[which];
 
 	for (size_t i = 0; i < job->n_parts && i < p->n_held; i++) {

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One loop, which sleeps until a process ends, a job arrives, a round begins,
- * the policy wants to decide again, or a signal comes. Then
- *
- *	ends	what ended processes mean for their jobs
- *	arrive	jobs whose time has come
- *	decide	the policy's plan changes the jobs, and nothing else
- *	share	caches and bandwidths follow it (remote.h)
- *	carry	the state is saved, so that what follows can be done again;
- *		processes are stopped, changed and started
+ * The steps are those of each run (sched/core/run.h). `wait` sleeps until a
+ * process ends, a job arrives, a round begins, the policy wants to decide
+ * again, or a signal comes, and sees what ended processes mean for their jobs.
+ * `carry` saves the state, so that what follows can be done again; then
+ * processes are stopped, changed and started.
  *
  * A kill at any point leaves a state from which the same steps lead on: who
  * runs is not in it (process.h), and the end of a process counts once, by its
@@ -39,29 +35,19 @@ static uint64_t time_of(const struct live *l, const struct job *job,
 			int64_t real_ns)
 {
 	double ago_ns = (double)(l->real_ns - real_ns) / l->c.time_scale;
-	uint64_t first = MIN(MAX(job->since_ns, job->arrival_ns), l->now_ns);
+	uint64_t first =
+		MIN(MAX(job->since_ns, job->arrival_ns), l->run.now_ns);
 
-	if (ago_ns >= (double)(l->now_ns - first))
+	if (ago_ns >= (double)(l->run.now_ns - first))
 		return first;
-	return l->now_ns - (uint64_t)MAX(0, ago_ns);
-}
-
-static void done(struct live *l, uint32_t which, uint64_t at_ns)
-{
-	struct job *job = &l->jobs[which];
-
-	plan_release(&l->cluster, job, MAX(at_ns, job->since_ns), JOB_DONE);
-	job->done = 1;
-	job->end_ns = at_ns;
-	l->n_done++;
-	l->changed = true;
+	return l->run.now_ns - (uint64_t)MAX(0, ago_ns);
 }
 
 /* The job failed, for the reason of the text: it starts again, or has ended. No
  * process of it runs, and it holds nothing. */
 static void job_failed(struct live *l, uint32_t which, const char *text)
 {
-	struct job *job = &l->jobs[which];
+	struct job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	bool again = ++p->n_failed <= l->c.retries;
 
@@ -70,13 +56,13 @@ static void job_failed(struct live *l, uint32_t which, const char *text)
 		 job->name, again ? "starts again" : "failed", text);
 	l->unsaved = true;
 	if (again) {
-		plan_release(&l->cluster, job, l->now_ns, JOB_WAITING);
-		l->changed = true;
+		plan_release(&l->run.cluster, job, l->run.now_ns, JOB_WAITING);
+		l->run.changed = true;
 		return;
 	}
 	p->failed = true;
 	l->n_failed++;
-	done(l, which, l->now_ns);
+	run_end(&l->run, which, l->run.now_ns);
 }
 
 static void failed(struct live *l, uint32_t which, const char *folder,
@@ -100,13 +86,13 @@ static void failed(struct live *l, uint32_t which, const char *folder,
 static int ended(struct live *l, uint32_t which, const char *folder,
 		 bool expected, struct err *err)
 {
-	struct job *job = &l->jobs[which];
+	struct job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	struct process_end end;
 	int r = process_read_end(folder, &end);
 	/* the end of an earlier one is known */
 	bool known = r == 0 && end.run == p->n_ended + 1;
-	uint64_t counted_ns = l->now_ns - l->away_ns, at_ns = counted_ns;
+	uint64_t counted_ns = l->run.now_ns - l->away_ns, at_ns = counted_ns;
 	double gpus = live_gpus(l);
 
 	if (r < 0 && r != -ENOENT)
@@ -124,16 +110,16 @@ static int ended(struct live *l, uint32_t which, const char *folder,
 	l->use_ns += gpus * ((double)at_ns - (double)counted_ns);
 	l->use_ns = MAX(0, l->use_ns);
 	if (known && end.status == 0) {
-		done(l, which, at_ns);
+		run_end(&l->run, which, at_ns);
 		return 0;
 	}
 	/* of a process that ended while nobody watched, unless it says when,
 	 * no time counts */
 	if (known)
 		job_advance(job, at_ns);
-	else if (l->asked_ns != UINT64_MAX)
-		job_advance(job, l->now_ns);
-	job->since_ns = l->now_ns;
+	else if (l->run.asked_ns != UINT64_MAX)
+		job_advance(job, l->run.now_ns);
+	job->since_ns = l->run.now_ns;
 	job->done = MIN(1, (double)argv_done(folder) / (double)p->steps);
 	if (!expected)
 		failed(l, which, folder, known ? &end : NULL);
@@ -201,7 +187,7 @@ static int look_at(struct live *l, uint32_t which, bool expected,
  * with others, who have the same. */
 static bool lease_suits(const struct live *l, uint32_t which)
 {
-	return l->c.leases && !l->live[which].group && !l->jobs[which].mate;
+	return l->c.leases && !l->live[which].group && !l->run.jobs[which].mate;
 }
 
 static bool goes_on(const struct live *l, uint32_t which)
@@ -209,14 +195,14 @@ static bool goes_on(const struct live *l, uint32_t which)
 	const struct live_job *p = &l->live[which];
 
 	return p->process.state == PROCESS_RUNS && !p->stopping &&
-	       l->jobs[which].state == JOB_RUNNING && lease_suits(l, which) &&
-	       held_same_gpus(l, which);
+	       l->run.jobs[which].state == JOB_RUNNING &&
+	       lease_suits(l, which) && held_same_gpus(l, which);
 }
 
 /* No more of either than before. */
 static bool give(struct live *l, uint32_t which)
 {
-	const struct job *job = &l->jobs[which];
+	const struct job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	bool changed = false;
 
@@ -237,7 +223,7 @@ static bool give(struct live *l, uint32_t which)
 
 static bool get(struct live *l, uint32_t which)
 {
-	const struct job *job = &l->jobs[which];
+	const struct job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	bool changed = false;
 
@@ -301,10 +287,11 @@ static void tell(struct live *l, uint32_t which)
 		/* it goes on with what it had */
 		if (r < 0)
 			log_warn("job %s: its cores could not be changed: %s",
-				 l->jobs[which].name, strerror(-r));
+				 l->run.jobs[which].name, strerror(-r));
 	}
 	/* else remote.h says how much */
-	if (l->c.mount && l->cluster.remote_mib_s <= 0 && mib != p->told_mib) {
+	if (l->c.mount && l->run.cluster.remote_mib_s <= 0 &&
+	    mib != p->told_mib) {
 		char text[40];
 
 		p->told_mib = mib;
@@ -342,11 +329,11 @@ static int lease_all(struct live *l, struct err *err)
 	if (!l->c.leases)
 		return 0;
 	/* all give back before any gets */
-	for (size_t i = 0; r == 0 && i < 2 * l->n_active; i++) {
-		uint32_t which = l->active[i % l->n_active];
+	for (size_t i = 0; r == 0 && i < 2 * l->run.n_active; i++) {
+		uint32_t which = l->run.active[i % l->run.n_active];
 
 		if (!goes_on(l, which) ||
-		    !(i < l->n_active ? give(l, which) : get(l, which)))
+		    !(i < l->run.n_active ? give(l, which) : get(l, which)))
 			continue;
 		r = held_changed(l, which);
 		changed = true;
@@ -354,9 +341,9 @@ static int lease_all(struct live *l, struct err *err)
 	/* a scheduler that is started again tells all of them again */
 	if (r == 0 && changed)
 		r = state_save(l, false, err);
-	for (size_t i = 0; r == 0 && i < l->n_active; i++)
-		if (goes_on(l, l->active[i]))
-			tell(l, l->active[i]);
+	for (size_t i = 0; r == 0 && i < l->run.n_active; i++)
+		if (goes_on(l, l->run.active[i]))
+			tell(l, l->run.active[i]);
 	return r;
 }
 
@@ -371,14 +358,14 @@ static void stop_one(struct live_job *p)
 /* Ask all processes to end. */
 static void carry_stop_all(struct live *l)
 {
-	for (size_t i = 0; i < l->n_active; i++)
-		stop_one(&l->live[l->active[i]]);
+	for (size_t i = 0; i < l->run.n_active; i++)
+		stop_one(&l->live[l->run.active[i]]);
 }
 
 /* Does its process go on? */
 static bool stays(const struct live *l, uint32_t which)
 {
-	if (l->jobs[which].state != JOB_RUNNING || !group_stays(l, which))
+	if (l->run.jobs[which].state != JOB_RUNNING || !group_stays(l, which))
 		return false;
 	return lease_suits(l, which) ? held_same_gpus(l, which)
 				     : held_same(l, which);
@@ -392,7 +379,7 @@ static int not_started(struct live *l, uint32_t which, int error,
 		gpus_take_back(l, which);
 		return error;
 	}
-	held_give(l, which, l->now_ns);
+	held_give(l, which, l->run.now_ns);
 	job_failed(l, which, err->text);
 	*err = (struct err){ 0 };
 	return 0;
@@ -401,7 +388,7 @@ static int not_started(struct live *l, uint32_t which, int error,
 static int start(struct live *l, const struct group_seat *seat, struct err *err)
 {
 	uint32_t which = seat->job;
-	struct job *job = &l->jobs[which];
+	struct job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	_cleanup_free_ char *folder = argv_folder(l, which);
 	_cleanup_free_ char *control = NULL, *server = NULL;
@@ -433,8 +420,8 @@ static int start(struct live *l, const struct group_seat *seat, struct err *err)
 	if (r)
 		return not_started(l, which, r, err);
 	if (s.run == 1)
-		job->start_ns = l->now_ns;
-	job->since_ns = l->now_ns;
+		job->start_ns = l->run.now_ns;
+	job->since_ns = l->run.now_ns;
 	l->unsaved = true;
 	return 0;
 }
@@ -444,14 +431,15 @@ static int start(struct live *l, const struct group_seat *seat, struct err *err)
 static bool is_late(struct live *l, uint32_t which)
 {
 	const struct job *group[GROUP_MAX];
-	size_t n = job_group(&l->jobs[which], group);
+	size_t n = job_group(&l->run.jobs[which], group);
 
-	if (!job_is_stranded(&l->cluster, &l->jobs[which]))
+	if (!job_is_stranded(&l->run.cluster, &l->run.jobs[which]))
 		return false;
 	for (size_t i = 0; i < n; i++)
-		plan_release(&l->cluster, &l->jobs[group[i] - l->jobs],
-			     l->now_ns, JOB_WAITING);
-	l->changed = l->unsaved = true;
+		plan_release(&l->run.cluster,
+			     &l->run.jobs[group[i] - l->run.jobs],
+			     l->run.now_ns, JOB_WAITING);
+	l->run.changed = l->unsaved = true;
 	return true;
 }
 
@@ -478,16 +466,16 @@ static int carry_out(struct live *l, struct err *err)
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < l->n_active; i++)
-		if (!stays(l, l->active[i]))
-			stop_one(&l->live[l->active[i]]);
+	for (size_t i = 0; i < l->run.n_active; i++)
+		if (!stays(l, l->run.active[i]))
+			stop_one(&l->live[l->run.active[i]]);
 	r = lease_all(l, err);
-	for (size_t i = 0; r == 0 && i < l->n_active; i++) {
-		uint32_t which = l->active[i];
+	for (size_t i = 0; r == 0 && i < l->run.n_active; i++) {
+		uint32_t which = l->run.active[i];
 
-		if (l->jobs[which].state == JOB_RUNNING &&
+		if (l->run.jobs[which].state == JOB_RUNNING &&
 		    group_is_idle(l, which) &&
-		    held_is_free(l, &l->jobs[which]) && !is_late(l, which))
+		    held_is_free(l, &l->run.jobs[which]) && !is_late(l, which))
 			r = start_group(l, which, err);
 	}
 	/* who runs, and with what */
@@ -504,78 +492,19 @@ static void move_clock(struct live *l)
 	uint64_t wall = tick_wall();
 	double ns = (double)(wall - l->wall_ns) / l->c.time_scale;
 
-	l->now_ns += (uint64_t)ns;
+	l->run.now_ns += (uint64_t)ns;
 	l->use_ns += ns * live_gpus(l);
 	l->wall_ns = wall;
 	l->real_ns = tick_realtime();
 	/* work begins with the process */
-	for (size_t i = 0; i < l->n_active; i++) {
-		struct job *job = &l->jobs[l->active[i]];
-		const struct live_job *p = &l->live[l->active[i]];
+	for (size_t i = 0; i < l->run.n_active; i++) {
+		struct job *job = &l->run.jobs[l->run.active[i]];
+		const struct live_job *p = &l->live[l->run.active[i]];
 
 		if (job->state == JOB_RUNNING &&
 		    (p->process.state != PROCESS_RUNS || p->stopping))
-			job->since_ns = l->now_ns;
+			job->since_ns = l->run.now_ns;
 	}
-}
-
-static uint64_t next_arrival(const struct live *l)
-{
-	return l->n_arrived < l->n ? l->jobs[l->n_arrived].arrival_ns
-				   : UINT64_MAX;
-}
-
-/* When to decide although nothing happens; UINT64_MAX: no need. */
-static uint64_t next_decision(const struct live *l)
-{
-	if (!l->n_active)
-		return UINT64_MAX;
-	return l->c.round_ns ? l->round_ns : l->plan.wake_ns;
-}
-
-/* --- arrivals and decisions ----------------------------------------------- */
-
-static void arrive(struct live *l)
-{
-	while (next_arrival(l) <= l->now_ns) {
-		struct job *job = &l->jobs[l->n_arrived];
-
-		job->state = JOB_WAITING;
-		job->since_ns = l->now_ns;
-		if (!l->n_active) /* no rounds were due */
-			l->round_ns =
-				schedule_round(l->c.round_ns, job->arrival_ns);
-		l->active[l->n_active++] = (uint32_t)l->n_arrived++;
-		l->changed = l->unsaved = true;
-	}
-}
-
-static int decide(struct live *l, struct err *err)
-{
-	struct view v = live_view(l);
-	uint64_t from = tick_wall();
-	int r;
-
-	l->changed = false;
-	l->asked_ns = l->now_ns;
-	l->round_ns = schedule_round(l->c.round_ns, l->now_ns + 1);
-	plan_reset(&l->plan);
-	if (!l->n_active)
-		return 0;
-	/* jobs are what their processes have made of them */
-	schedule_refresh(&l->schedule);
-	r = schedule_decide(&l->schedule, &v, &l->plan);
-	hist_add(&l->decisions, tick_wall() - from);
-	l->n_decisions++;
-	/* a real process takes its own time to begin */
-	l->plan.cold = false;
-	if (r == 0)
-		r = plan_apply(&l->plan, &l->cluster, l->jobs, l->n, l->now_ns,
-			       err);
-	l->unsaved = l->unsaved || l->plan.n;
-	if (r < 0)
-		err_prefix(err, "policy %s", l->c.policy->plugin->name);
-	return r;
 }
 
 /* --- waiting -------------------------------------------------------------- */
@@ -585,9 +514,9 @@ static uint64_t wall_until(const struct live *l, uint64_t at_ns)
 {
 	if (at_ns == UINT64_MAX)
 		return TICK_NEVER;
-	return at_ns <= l->now_ns
+	return at_ns <= l->run.now_ns
 		       ? 0
-		       : util_plus(util_whole((double)(at_ns - l->now_ns) *
+		       : util_plus(util_whole((double)(at_ns - l->run.now_ns) *
 					      l->c.time_scale),
 				   1);
 }
@@ -598,18 +527,18 @@ static int sleep_until(struct live *l, uint64_t at_ns)
 	uint64_t left = MIN(wall_until(l, at_ns), down_left(l));
 	struct timespec ts;
 
-	for (size_t i = 0; i < l->n_active; i++) {
-		const struct process *p = &l->live[l->active[i]].process;
+	for (size_t i = 0; i < l->run.n_active; i++) {
+		const struct process *p = &l->live[l->run.active[i]].process;
 
 		l->fds[i] = (struct pollfd){ .fd = p->pidfd, .events = POLLIN };
 		if (p->state == PROCESS_UNKNOWN)
 			left = MIN(left, LOOK_AGAIN_NS);
 	}
-	l->fds[l->n_active] =
+	l->fds[l->run.n_active] =
 		(struct pollfd){ .fd = l->stop.fd, .events = POLLIN };
 	ts = (struct timespec){ (time_t)(left / NS_PER_S),
 				(long)(left % NS_PER_S) };
-	if (ppoll(l->fds, l->n_active + 1, left == TICK_NEVER ? NULL : &ts,
+	if (ppoll(l->fds, l->run.n_active + 1, left == TICK_NEVER ? NULL : &ts,
 		  NULL) < 0 &&
 	    errno != EINTR)
 		return -errno;
@@ -621,8 +550,8 @@ static int see_ends(struct live *l, struct err *err)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < l->n_active; i++) {
-		uint32_t which = l->active[i];
+	for (size_t i = 0; r == 0 && i < l->run.n_active; i++) {
+		uint32_t which = l->run.active[i];
 
 		if (l->fds[i].revents ||
 		    l->live[which].process.state == PROCESS_UNKNOWN)
@@ -633,8 +562,8 @@ static int see_ends(struct live *l, struct err *err)
 
 static bool any_process(const struct live *l)
 {
-	for (size_t i = 0; i < l->n_active; i++)
-		if (l->live[l->active[i]].process.state != PROCESS_NONE)
+	for (size_t i = 0; i < l->run.n_active; i++)
+		if (l->live[l->run.active[i]].process.state != PROCESS_NONE)
 			return true;
 	return false;
 }
@@ -645,44 +574,69 @@ static bool any_process(const struct live *l)
  * processes, is like the next. */
 static bool is_stuck(const struct live *l)
 {
-	return !any_process(l) && next_arrival(l) == UINT64_MAX &&
-	       !l->changed && l->asked_ns == l->now_ns &&
+	return !any_process(l) && run_next_arrival(&l->run) == UINT64_MAX &&
+	       !l->run.changed && l->run.asked_ns == l->run.now_ns &&
 	       down_left(l) == TICK_NEVER;
 }
 
-static int step(struct live *l, struct err *err)
+static int await(struct sched_run *run, struct err *err)
 {
-	bool due;
-	int r = 0;
+	struct live *l = live_of(run);
+	int r;
 
-	live_compact(l);
-	arrive(l);
-	down_end(l);
-	due = next_decision(l) <= l->now_ns;
-	if (due || (l->changed && !l->c.round_ns))
-		r = decide(l, err);
-	if (r == 0)
-		r = remote_share(l);
-	if (r == 0)
-		r = carry_out(l, err);
-	if (r < 0)
-		return r;
-	progress_update(&l->bar, l->n_done, NULL);
-	if (l->n_done == l->n)
-		return 0;
 	if (is_stuck(l))
 		return err_set(err, -EDEADLK,
 			       "policy %s leaves %zu jobs waiting for ever",
-			       l->c.policy->plugin->name, l->n - l->n_done);
+			       l->c.of.policy->plugin->name,
+			       run->n - run->n_done);
 	/* a job that could not be started waits again */
-	r = sleep_until(l, l->changed && !l->c.round_ns
-				   ? l->now_ns
-				   : MIN(next_arrival(l), next_decision(l)));
+	r = sleep_until(l, run->changed && !run->every_ns ? run->now_ns
+							  : run_next(run));
 	if (r == 0)
 		r = see_ends(l, err);
-	l->n_events++;
+	live_compact(l);
+	down_end(l);
+	progress_update(&l->bar, run->n_done, NULL);
+	if (r == 0 && stop_came(&l->stop))
+		r = err_set(err, -EINTR,
+			    "interrupted: %zu of %zu jobs are done; the same "
+			    "command continues",
+			    run->n_done, run->n);
 	return r;
 }
+
+static int apply(struct sched_run *run, struct err *err)
+{
+	struct live *l = live_of(run);
+	int r;
+
+	/* a real process takes its own time to begin */
+	run->plan.cold = false;
+	r = plan_apply(&run->plan, &run->cluster, run->jobs, run->n,
+		       run->now_ns, err);
+	/* jobs will be what their processes make of them */
+	schedule_refresh(&run->schedule);
+	l->unsaved = l->unsaved || run->plan.n;
+	if (r < 0)
+		err_prefix(err, "policy %s", l->c.of.policy->plugin->name);
+	return r;
+}
+
+static int carry(struct sched_run *run, struct err *err)
+{
+	struct live *l = live_of(run);
+
+	l->unsaved = l->unsaved || run->arrived;
+	remote_tell(l);
+	return carry_out(l, err);
+}
+
+static const struct sched_run_ops live_ops = {
+	.wait = await,
+	.apply = apply,
+	.look = remote_look,
+	.carry = carry,
+};
 
 /* End all processes, each with its checkpoint. */
 static int end_all(struct live *l, struct err *err)
@@ -699,11 +653,11 @@ static int end_all(struct live *l, struct err *err)
 		stop_came(&l->stop);
 	}
 	/* what they have done is in their checkpoints */
-	for (size_t i = 0; i < l->n_active; i++) {
-		struct job *job = &l->jobs[l->active[i]];
+	for (size_t i = 0; i < l->run.n_active; i++) {
+		struct job *job = &l->run.jobs[l->run.active[i]];
 
 		if (job->state == JOB_RUNNING)
-			plan_release(&l->cluster, job, job->since_ns,
+			plan_release(&l->run.cluster, job, job->since_ns,
 				     JOB_WAITING);
 	}
 	live_compact(l);
@@ -712,17 +666,10 @@ static int end_all(struct live *l, struct err *err)
 
 int live_run(struct live *l, struct err *err)
 {
-	int r = 0;
+	int r;
 
-	progress_init(&l->bar, "jobs", l->n, l->c.progress);
-	while (r == 0 && l->n_done < l->n) {
-		r = step(l, err);
-		if (r == 0 && stop_came(&l->stop))
-			r = err_set(err, -EINTR,
-				    "interrupted: %zu of %zu jobs are done; "
-				    "the same command continues",
-				    l->n_done, l->n);
-	}
+	progress_init(&l->bar, "jobs", l->run.n, l->c.progress);
+	r = run_steps(&l->run, err);
 	progress_end(&l->bar);
 	if (r < 0) {
 		struct err more = { 0 };
@@ -743,14 +690,14 @@ static int check(const struct live_config *c, const struct schedule_ops *policy,
 {
 	const struct workload *w = c->workload;
 
-	if (c->cluster->remote_mib_s > 0 &&
+	if (c->of.cluster->remote_mib_s > 0 &&
 	    (!c->mount || !argv_is_of_job(c->mount)))
 		return err_set(err, -EINVAL,
 			       "'remote' storage of nodes: live jobs have it "
 			       "through mounts of their own; name them with "
 			       "--mount, as in m/{job}");
-	if (c->mount && c->cluster->remote_mib_s <= 0 &&
-	    !c->cluster->whole.memory_mib)
+	if (c->mount && c->of.cluster->remote_mib_s <= 0 &&
+	    !c->of.cluster->whole.memory_mib)
 		return err_set(err, -EINVAL,
 			       "--mount: the nodes have no memory to give to "
 			       "caches: name it, as in "
@@ -768,28 +715,21 @@ static int check(const struct live_config *c, const struct schedule_ops *policy,
 
 static int allocate(struct live *l)
 {
-	const struct workload *w = l->c.workload;
-	int r = cluster_copy(l->c.cluster, &l->cluster);
+	const struct cluster *c = l->c.of.cluster;
+	size_t n = l->c.of.n_jobs;
+	int r = cluster_copy(c, &l->held);
 
+	l->downs = calloc(c->n + 1, sizeof(*l->downs));
+	l->live = calloc(n + 1, sizeof(*l->live));
+	l->fds = calloc(n + 1, sizeof(*l->fds));
 	if (r == 0)
-		r = cluster_copy(l->c.cluster, &l->held);
-	l->n = w->n;
-	l->downs = calloc(l->cluster.n + 1, sizeof(*l->downs));
-	l->jobs = malloc((w->n + 1) * sizeof(*l->jobs));
-	l->live = calloc(w->n + 1, sizeof(*l->live));
-	l->active = malloc((w->n + 1) * sizeof(*l->active));
-	l->fds = calloc(w->n + 1, sizeof(*l->fds));
-	for (size_t i = 0; l->live && i < w->n; i++) {
+		r = history_init(&l->history, n);
+	if (r < 0 || !l->downs || !l->live || !l->fds)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
 		l->live[i].process.pidfd = -1;
 		l->live[i].told_cache = l->live[i].told_remote = UINT64_MAX;
 	}
-	if (r == 0)
-		r = history_init(&l->history, w->n);
-	if (r == 0)
-		r = contention_init(&l->contention, &l->cluster, w->jobs, w->n);
-	if (r < 0 || !l->downs || !l->jobs || !l->live || !l->active || !l->fds)
-		return -ENOMEM;
-	memcpy(l->jobs, w->jobs, w->n * sizeof(*l->jobs));
 	return 0;
 }
 
@@ -798,11 +738,11 @@ static int find_processes(struct live *l, struct err *err)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < l->n_active; i++)
-		r = look_at(l, l->active[i], true, err);
-	for (size_t i = 0; r == 0 && i < l->n_active; i++) {
-		uint32_t which = l->active[i];
-		const struct job *job = &l->jobs[which];
+	for (size_t i = 0; r == 0 && i < l->run.n_active; i++)
+		r = look_at(l, l->run.active[i], true, err);
+	for (size_t i = 0; r == 0 && i < l->run.n_active; i++) {
+		uint32_t which = l->run.active[i];
+		const struct job *job = &l->run.jobs[which];
 
 		if (l->live[which].process.state == PROCESS_NONE ||
 		    l->live[which].n_held)
@@ -823,71 +763,49 @@ static int find_processes(struct live *l, struct err *err)
 	l->use_ns += live_gpus(l) * (double)l->away_ns;
 	l->away_ns = 0;
 	live_compact(l);
-	l->changed = true;
+	l->run.changed = true;
 	return r;
-}
-
-static int start_policy(struct live *l, const struct schedule_ops *policy,
-			struct err *err)
-{
-	const struct live_config *c = &l->c;
-	struct view v = live_view(l);
-
-	return schedule_init(&l->schedule, policy, c->policy->options,
-			     container_of(c->placement->plugin,
-					  struct placement_ops, plugin),
-			     c->placement->options, c->seed, &v, err);
 }
 
 int live_init(struct live *l, const struct live_config *c, struct err *err)
 {
 	const struct schedule_ops *policy =
-		container_of(c->policy->plugin, struct schedule_ops, plugin);
+		container_of(c->of.policy->plugin, struct schedule_ops, plugin);
 	int r;
 
-	*l = (struct live){ .c = *c, .asked_ns = UINT64_MAX };
-	plan_reset(&l->plan);
+	*l = (struct live){ .c = *c };
 	r = stop_init(&l->stop, err);
 	if (r == 0)
 		r = check(c, policy, err);
 	if (r == 0)
 		r = allocate(l);
-	for (size_t i = 0; r == 0 && i < l->n; i++)
-		r = argv_check(c, &l->jobs[i], &l->live[i].steps, err);
+	for (size_t i = 0; r == 0 && i < c->of.n_jobs; i++)
+		r = argv_check(c, &c->of.jobs[i], &l->live[i].steps, err);
+	if (r == 0)
+		r = run_init(&l->run, &live_ops, &c->of, err);
 	if (r == 0)
 		r = gpus_check(l, err);
-	if (r == 0)
-		r = start_policy(l, policy, err);
 	if (r < 0)
 		return r;
-	l->now_ns = l->n ? l->jobs[0].arrival_ns : 0;
 	l->wall_ns = tick_wall();
 	l->real_ns = tick_realtime();
 	r = state_load(l, err);
-	plan_reset(&l->plan);
+	plan_reset(&l->run.plan);
 	l->resumed = r == 0;
 	return l->resumed ? find_processes(l, err) : r == -ENOENT ? 0 : r;
 }
 
 void live_fini(struct live *l)
 {
-	for (size_t i = 0; l->live && i < l->n; i++) {
+	for (size_t i = 0; l->live && i < l->run.n; i++) {
 		process_forget(&l->live[i].process);
 		free(l->live[i].held);
 	}
-	for (size_t i = 0; l->jobs && i < l->n; i++)
-		if (l->jobs[i].state == JOB_RUNNING)
-			free(l->jobs[i].parts);
-	schedule_fini(&l->schedule);
-	plan_fini(&l->plan);
-	contention_fini(&l->contention);
+	run_fini(&l->run);
 	history_fini(&l->history);
-	cluster_fini(&l->cluster);
 	cluster_fini(&l->held);
 	stop_fini(&l->stop);
 	free(l->downs);
 	free(l->live);
-	free(l->active);
 	free(l->fds);
-	free(l->jobs);
 }

@@ -39,8 +39,8 @@ int mount_tell(struct live *l, uint32_t which, const char *what,
 	if (r == 0)
 		return 0;
 	progress_end(&l->bar);
-	log_warn("job %s: its %s could not be changed: %s", l->jobs[which].name,
-		 what,
+	log_warn("job %s: its %s could not be changed: %s",
+		 l->run.jobs[which].name, what,
 		 r == -ENODEV ? "no gpemu-fs is mounted there" : strerror(-r));
 	return r;
 }
@@ -86,7 +86,7 @@ static void start_looking(struct live *l, uint32_t which)
 /* By the hits since the last look. */
 static void look(struct live *l, uint32_t which)
 {
-	struct job *job = &l->jobs[which];
+	struct job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	uint64_t hits, misses, all;
 
@@ -113,9 +113,9 @@ struct wish {
 /* Of many jobs all have as much. */
 static double least_mib_s(const struct live *l)
 {
-	double most = .5 / (double)MAX(l->n_active, 1);
+	double most = .5 / (double)MAX(l->run.n_active, 1);
 
-	return MAX(MIN(LEAST, most) * l->cluster.remote_mib_s,
+	return MAX(MIN(LEAST, most) * l->run.cluster.remote_mib_s,
 		   LEAST_BYTES / MIB);
 }
 
@@ -131,25 +131,25 @@ static double part_left(const struct live *l)
 {
 	double least = least_mib_s(l), low = 0, others = 0;
 
-	for (size_t i = 0; i < l->n_active; i++) {
-		const struct job *job = &l->jobs[l->active[i]];
+	for (size_t i = 0; i < l->run.n_active; i++) {
+		const struct job *job = &l->run.jobs[l->run.active[i]];
 
 		if (job->state != JOB_RUNNING ||
-		    !storage_reads(&l->cluster, job))
+		    !storage_reads(&l->run.cluster, job))
 			continue;
 		if (job->remote_mib_s < least)
 			low += least;
 		else
 			others += job->remote_mib_s;
 	}
-	return others > 0 ? MIN((l->cluster.remote_mib_s - low) / others, 1)
+	return others > 0 ? MIN((l->run.cluster.remote_mib_s - low) / others, 1)
 			  : 1;
 }
 
 /* A process that is about to end keeps what it has: it waits for its reads. */
 static struct wish wish_of(const struct live *l, uint32_t which, double part)
 {
-	const struct job *job = &l->jobs[which];
+	const struct job *job = &l->run.jobs[which];
 	const struct live_job *p = &l->live[which];
 	double remote = MAX(job->remote_mib_s * part, least_mib_s(l));
 
@@ -188,17 +188,18 @@ static void tell(struct live *l, uint32_t which, struct wish w)
 }
 
 /* All give back before any gets. */
-static void tell_all(struct live *l)
+void remote_tell(struct live *l)
 {
 	double part = part_left(l);
 
 	for (int gets = 0; gets < 2; gets++)
-		for (size_t i = 0; i < l->n_active; i++) {
-			uint32_t which = l->active[i];
+		for (size_t i = 0; i < l->run.n_active; i++) {
+			uint32_t which = l->run.active[i];
 			const struct live_job *p = &l->live[which];
 			struct wish w = wish_of(l, which, part);
 
-			if (!storage_reads(&l->cluster, &l->jobs[which]))
+			if (!storage_reads(&l->run.cluster,
+					   &l->run.jobs[which]))
 				continue;
 			if (!gets) {
 				w.cache = MIN(w.cache, p->told_cache);
@@ -208,52 +209,25 @@ static void tell_all(struct live *l)
 		}
 }
 
-static int share_out(struct live *l)
+void remote_look(struct sched_run *run)
 {
-	int r = storage_split_cache(&l->cluster, l->schedule.ops->storage,
-				    l->jobs, l->active, l->n_active);
+	struct live *l = live_of(run);
 
-	for (size_t i = 0; r == 0 && i < l->n_active; i++) {
-		const struct job *job = &l->jobs[l->active[i]];
+	for (size_t i = 0; i < run->n_active; i++) {
+		uint32_t which = run->active[i];
 
-		if (job->state == JOB_RUNNING &&
-		    storage_reads(&l->cluster, job)) {
-			if (l->live[l->active[i]].told_cache == UINT64_MAX)
-				start_looking(l, l->active[i]);
-			look(l, l->active[i]);
-		}
-	}
-	if (r == 0)
-		r = storage_split_bandwidth(&l->cluster, l->jobs, l->active,
-					    l->n_active);
-	if (r == 0)
-		tell_all(l);
-	return r;
-}
-
-int remote_share(struct live *l)
-{
-	int r = l->cluster.remote_mib_s > 0 ? share_out(l) : 0;
-
-	contention_see(&l->contention, &l->cluster, l->jobs, l->active,
-		       l->n_active);
-	for (size_t i = 0; r == 0 && i < l->n_active; i++) {
-		struct job *job = &l->jobs[l->active[i]];
-		double rate;
-
-		if (job->state != JOB_RUNNING)
+		if (run->jobs[which].state != JOB_RUNNING ||
+		    !storage_reads(&run->cluster, &run->jobs[which]))
 			continue;
-		rate = contention_rate(&l->contention, &l->cluster, job);
-		if (rate != job->rate)
-			job_advance(job, l->now_ns);
-		job->rate = rate;
+		if (l->live[which].told_cache == UINT64_MAX)
+			start_looking(l, which);
+		look(l, which);
 	}
-	return r;
 }
 
 void remote_end(struct live *l, uint32_t which)
 {
-	if (!storage_reads(&l->cluster, &l->jobs[which]))
+	if (!storage_reads(&l->run.cluster, &l->run.jobs[which]))
 		return;
 	tell(l, which, nothing(l));
 	/* what it had is gone */

@@ -19,9 +19,10 @@
 int mount_tell(struct live *l, uint32_t job, const char *what,
 	       const char *commands);
 
-/* Share cache and bandwidth out anew, tell the mounts, and set the rates of all
- * jobs by what they have now. -ENOMEM. */
-int remote_share(struct live *l);
+/* How much of the data of each job its mount has: `look` of a live run. */
+void remote_look(struct sched_run *run);
+/* The mounts are told what their jobs have of cache and bandwidth. */
+void remote_tell(struct live *l);
 /* No process of the job runs any more: its mount has no cache. */
 void remote_end(struct live *l, uint32_t job);
 

@@ -7,23 +7,18 @@
 #include <jansson.h>
 #include <poll.h>
 
-#include "common/conf/plugin_choice.h"
-#include "common/hist.h"
 #include "common/program/child.h"
 #include "common/program/progress.h"
+#include "common/util.h"
 #include "sched/chart/history.h"
-#include "sched/core/contend.h"
-#include "sched/core/schedule.h"
+#include "sched/core/run.h"
 #include "sched/live/process.h"
 #include "sched/trace/workload.h"
 
 struct live_config {
-	const struct cluster *cluster; /* all free */
-	const struct workload *workload;
-	const struct plugin_choice *policy, *placement;
-	uint64_t seed;
-	uint64_t round_ns; /* decisions at its multiples; 0: at each event */
-	double time_scale; /* wall ns per ns */
+	struct sched_run_config of;
+	const struct workload *workload; /* whose jobs these are */
+	double time_scale;		 /* wall ns per ns */
 	uint64_t step_ns;  /* work of a step, if no speed has it; 0: unknown */
 	uint64_t grace_ns; /* wall: for a checkpoint */
 	uint64_t retries;  /* of a job that fails */
@@ -63,32 +58,21 @@ struct live {
 	struct live_config c;
 	struct stop stop;
 	struct progress bar;
-	struct job *jobs;      /* as the policy sees them */
-	struct live_job *live; /* of each job */
-	size_t n, n_arrived, n_done;
-	uint32_t *active;
-	size_t n_active;
-	struct cluster cluster;	 /* as the policy sees it */
+	struct sched_run run;	 /* as the policy sees it */
+	struct live_job *live;	 /* of each job */
 	struct cluster held;	 /* what processes have */
 	struct live_down *downs; /* of each node (gpus.h) */
-	struct contention contention;
-	struct schedule schedule;
-	struct plan plan;
-	/* now_ns is the time at `wall_ns` and, for times of other processes, at
-	 * `real_ns` */
-	uint64_t now_ns, wall_ns;
+	/* run.now_ns is the time at `wall_ns` and, for times of other
+	 * processes, at `real_ns` */
+	uint64_t wall_ns;
 	int64_t real_ns;
-	uint64_t asked_ns; /* last decision; UINT64_MAX: none */
-	uint64_t round_ns; /* the next round */
-	bool changed;	   /* since then */
-	bool unsaved;	   /* the state on disk is older */
-	bool clock_runs;   /* and the clock on disk says so */
+	bool unsaved;	 /* the state on disk is older */
+	bool clock_runs; /* and the clock on disk says so */
 	bool resumed, closing;
 	uint32_t last_group;
-	uint64_t n_decisions, n_events, n_failed, n_leases;
+	uint64_t n_failed, n_leases;
 	uint64_t n_storage; /* changes of the caches and bandwidths of jobs
 			     * that run */
-	struct hist decisions;
 	/* of what processes had, also before a resumption */
 	struct history history;
 	/* GPUs that processes had, times time; of the time between a kill and a
@@ -99,15 +83,9 @@ struct live {
 	struct pollfd *fds; /* of the active jobs, and of the stop signals */
 };
 
-static inline struct view live_view(const struct live *l)
+static inline struct live *live_of(struct sched_run *r)
 {
-	return (struct view){ .cluster = &l->cluster,
-			      .jobs = l->jobs,
-			      .n_jobs = l->n,
-			      .active = l->active,
-			      .n_active = l->n_active,
-			      .n_users = l->c.workload->n_users,
-			      .now_ns = l->now_ns };
+	return container_of(r, struct live, run);
 }
 
 /* GPUs that processes have; those who take turns have theirs together. */
@@ -122,10 +100,10 @@ static inline void live_compact(struct live *l)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < l->n_active; i++)
-		if (l->jobs[l->active[i]].state != JOB_DONE)
-			l->active[n++] = l->active[i];
-	l->n_active = n;
+	for (size_t i = 0; i < l->run.n_active; i++)
+		if (l->run.jobs[l->run.active[i]].state != JOB_DONE)
+			l->run.active[n++] = l->run.active[i];
+	l->run.n_active = n;
 }
 
 #endif

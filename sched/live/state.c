@@ -68,7 +68,7 @@ static int write_clock(const struct live *l, int64_t now_ns, int64_t real_ns,
 static void read_clock(struct live *l)
 {
 	_cleanup_free_ char *path = util_join(l->c.dir, "clock"), *text = NULL;
-	uint64_t saved_ns = l->now_ns - l->away_ns;
+	uint64_t saved_ns = l->run.now_ns - l->away_ns;
 	int64_t now, real;
 	size_t n;
 
@@ -77,7 +77,7 @@ static void read_clock(struct live *l)
 	    !is_time(now, (json_int_t)saved_ns) || real < 0)
 		return;
 	l->away_ns = (uint64_t)now - saved_ns;
-	l->now_ns = (uint64_t)now;
+	l->run.now_ns = (uint64_t)now;
 	l->real_ns = real;
 	l->unsaved = true;
 }
@@ -106,13 +106,13 @@ static json_int_t first_of_group(const struct live *l, const struct job *job)
 
 	for (size_t i = 1; i < n; i++)
 		first = MIN(first, group[i]);
-	return first - l->jobs;
+	return first - l->run.jobs;
 }
 
 /* UINT64_MAX, "not yet", is -1. */
 static json_t *json_job(const struct live *l, size_t i)
 {
-	const struct job *job = &l->jobs[i];
+	const struct job *job = &l->run.jobs[i];
 	const struct live_job *p = &l->live[i];
 
 	return json_pack("{s:o,s:s,s:f,s:f,s:I,s:I,s:I,s:I,s:i,s:i,s:I,s:I,"
@@ -156,14 +156,14 @@ int state_save(struct live *l, bool paused, struct err *err)
 	json_auto_t *j = NULL;
 	int r;
 
-	for (size_t i = 0; i < l->n; i++)
+	for (size_t i = 0; i < l->run.n; i++)
 		json_array_append_new(jobs, json_job(l, i));
 	j = json_pack("{s:i,s:O,s:b,s:I,s:I,s:f,s:o,s:o}", "version", VERSION,
 		      "run", l->c.identity, "paused", paused, "now_ns",
-		      (json_int_t)l->now_ns, "real_ns", (json_int_t)l->real_ns,
-		      "use_ns", l->use_ns, "jobs", jobs, "runs",
-		      json_runs(&l->history));
-	if (!path || !j || json_array_size(jobs) != l->n)
+		      (json_int_t)l->run.now_ns, "real_ns",
+		      (json_int_t)l->real_ns, "use_ns", l->use_ns, "jobs", jobs,
+		      "runs", json_runs(&l->history));
+	if (!path || !j || json_array_size(jobs) != l->run.n)
 		return err_set(err, -ENOMEM, "out of memory");
 	r = json_replace(j, path, err);
 	l->unsaved = r < 0;
@@ -179,7 +179,8 @@ int state_stop(struct live *l, struct err *err)
 	struct err more = { 0 };
 	int r = state_save(l, true, err);
 
-	if (r < 0 && write_clock(l, (int64_t)l->now_ns, l->real_ns, &more) < 0)
+	if (r < 0 &&
+	    write_clock(l, (int64_t)l->run.now_ns, l->real_ns, &more) < 0)
 		log_error("%s", more.text);
 	return r;
 }
@@ -232,25 +233,25 @@ static int take_parts(struct live *l, size_t i, const json_t *parts,
 {
 	_cleanup_free_ struct part *p = NULL;
 	size_t n = 0;
-	int r = read_parts(parts, &l->jobs[i], &p, &n);
+	int r = read_parts(parts, &l->run.jobs[i], &p, &n);
 
-	plan_reset(&l->plan);
+	plan_reset(&l->run.plan);
 	if (with < 0 || with > (json_int_t)i)
 		return -EINVAL;
 	if (r == 0 && n && with < (json_int_t)i)
-		r = plan_group(&l->plan, (uint32_t)i, (uint32_t)with);
+		r = plan_group(&l->run.plan, (uint32_t)i, (uint32_t)with);
 	else if (r == 0 && n)
-		r = plan_add(&l->plan, ACTION_START, (uint32_t)i, p, n);
+		r = plan_add(&l->run.plan, ACTION_START, (uint32_t)i, p, n);
 	return r < 0 ? r
-		     : plan_apply(&l->plan, &l->cluster, l->jobs, l->n,
-				  l->jobs[i].since_ns, err);
+		     : plan_apply(&l->run.plan, &l->run.cluster, l->run.jobs,
+				  l->run.n, l->run.jobs[i].since_ns, err);
 }
 
 static int take_held(struct live *l, size_t i, const json_t *held)
 {
 	struct live_job *p = &l->live[i];
 	const struct live_job *with = group_holder(l, (uint32_t)i);
-	int r = read_parts(held, &l->jobs[i], &p->held, &p->n_held);
+	int r = read_parts(held, &l->run.jobs[i], &p->held, &p->n_held);
 
 	if (r == 0 && with && p->n_held)
 		return with->n_held == p->n_held &&
@@ -268,7 +269,7 @@ static int take_held(struct live *l, size_t i, const json_t *held)
 
 static int read_job(struct live *l, size_t i, json_t *j, struct err *err)
 {
-	struct job *job = &l->jobs[i];
+	struct job *job = &l->run.jobs[i];
 	struct live_job *p = &l->live[i];
 	json_int_t run, since, start, end, processes, failures, with, group;
 	const char *state;
@@ -341,13 +342,13 @@ static int read_run(struct live *l, const json_t *j, uint64_t least_ns,
 
 	if (json_unpack((json_t *)j, "[I,I,I,o!]", &job, &from, &until, &text) <
 		    0 ||
-	    job < 0 || job >= (json_int_t)l->n || from < 0 ||
+	    job < 0 || job >= (json_int_t)l->run.n || from < 0 ||
 	    from < (json_int_t)least_ns || from > now ||
 	    (until != -1 && (until < from || until > now)) ||
 	    (until == -1 && !l->live[job].n_held))
 		return -EINVAL;
-	r = read_parts(text, &l->jobs[job], &parts, &of.n_parts);
-	if (r < 0 || !are_there(&l->cluster, parts, of.n_parts))
+	r = read_parts(text, &l->run.jobs[job], &parts, &of.n_parts);
+	if (r < 0 || !are_there(&l->run.cluster, parts, of.n_parts))
 		return r < 0 ? r : -EINVAL;
 	of.parts = parts;
 	history_end(&l->history, (uint32_t)job, (uint64_t)from);
@@ -372,24 +373,24 @@ static int read_runs(struct live *l, const json_t *runs, json_int_t now,
 /* Jobs arrive in their order. */
 static int read_jobs(struct live *l, json_t *jobs, struct err *err)
 {
-	if (json_array_size(jobs) != l->n)
+	if (json_array_size(jobs) != l->run.n)
 		return err_set(err, -EINVAL,
 			       "another trace: of %zu jobs; this one has %zu",
-			       json_array_size(jobs), l->n);
-	for (size_t i = 0; i < l->n; i++) {
+			       json_array_size(jobs), l->run.n);
+	for (size_t i = 0; i < l->run.n; i++) {
 		int r = read_job(l, i, json_array_get(jobs, i), err);
-		bool here = l->jobs[i].state != JOB_ABSENT;
+		bool here = l->run.jobs[i].state != JOB_ABSENT;
 
-		if (r == 0 && here && l->n_arrived < i)
+		if (r == 0 && here && l->run.n_arrived < i)
 			r = -EINVAL;
 		if (r < 0)
 			return err_set(err, r, "damaged at job %s",
-				       l->jobs[i].name);
-		l->n_arrived += here;
-		l->n_done += l->jobs[i].state == JOB_DONE;
+				       l->run.jobs[i].name);
+		l->run.n_arrived += here;
+		l->run.n_done += l->run.jobs[i].state == JOB_DONE;
 		l->n_failed += l->live[i].failed;
-		if (here && l->jobs[i].state != JOB_DONE)
-			l->active[l->n_active++] = (uint32_t)i;
+		if (here && l->run.jobs[i].state != JOB_DONE)
+			l->run.active[l->run.n_active++] = (uint32_t)i;
 	}
 	return 0;
 }
@@ -420,12 +421,12 @@ static void set_clock(struct live *l, uint64_t now_ns, int64_t real_ns,
 
 	l->wall_ns = tick_wall();
 	l->real_ns = real;
-	l->now_ns = now_ns;
+	l->run.now_ns = now_ns;
 	if (paused || ns <= 0)
 		return;
 	ns = MIN(ns, (double)(TIME_END / 2 - MIN(now_ns, TIME_END / 2)));
 	l->away_ns = (uint64_t)ns;
-	l->now_ns += l->away_ns;
+	l->run.now_ns += l->away_ns;
 }
 
 int state_parse(struct live *l, const char *bytes, size_t n, struct err *err)
@@ -453,8 +454,8 @@ int state_parse(struct live *l, const char *bytes, size_t n, struct err *err)
 		r = read_runs(l, runs, now, err);
 	if (r < 0)
 		return err_set(err, r, "damaged");
-	for (size_t i = 0; i < l->n; i++) {
-		const struct job *job = &l->jobs[i];
+	for (size_t i = 0; i < l->run.n; i++) {
+		const struct job *job = &l->run.jobs[i];
 
 		if (job->since_ns > (uint64_t)now ||
 		    (job->state == JOB_DONE && job->end_ns > (uint64_t)now))

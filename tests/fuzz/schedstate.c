@@ -24,8 +24,8 @@ static void check(const struct live *l)
 	uint64_t taken = 0, held = 0;
 	size_t arrived = 0, done = 0;
 
-	for (size_t i = 0; i < l->n; i++) {
-		const struct job *job = &l->jobs[i];
+	for (size_t i = 0; i < l->run.n; i++) {
+		const struct job *job = &l->run.jobs[i];
 
 		for (size_t k = 0; k < job->n_parts; k++)
 			taken += part_gpus(&job->parts[k]);
@@ -38,11 +38,11 @@ static void check(const struct live *l)
 		arrived += job->state != JOB_ABSENT;
 		done += job->state == JOB_DONE;
 	}
-	PROMISED(taken * GPU_MILLI ==
-		 l->cluster.whole.gpu_milli - l->cluster.free.gpu_milli);
+	PROMISED(taken * GPU_MILLI == l->run.cluster.whole.gpu_milli -
+					      l->run.cluster.free.gpu_milli);
 	PROMISED(held == l->held.whole.gpu_milli - l->held.free.gpu_milli);
-	PROMISED(arrived == l->n_arrived && done == l->n_done &&
-		 l->n_active == arrived - done);
+	PROMISED(arrived == l->run.n_arrived && done == l->run.n_done &&
+		 l->run.n_active == arrived - done);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -51,10 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct workload w = { 0 };
 	struct plugin_choice policy = { 0 }, placement = { 0 };
 	json_t *identity = json_object();
-	struct live_config config = { .cluster = &c,
-				      .workload = &w,
-				      .policy = &policy,
-				      .placement = &placement,
+	struct live_config config = { .workload = &w,
 				      .time_scale = 1,
 				      .step_ns = 1000000000,
 				      .dir = "/nowhere",
@@ -71,6 +68,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 			       &err) == 0);
 	PROMISED(plugin_choose(placement_table, "placement", "proportional",
 			       &placement, &err) == 0);
+	config.of = (struct sched_run_config){ .cluster = &c,
+					       .jobs = w.jobs,
+					       .n_jobs = w.n,
+					       .n_users = w.n_users,
+					       .policy = &policy,
+					       .placement = &placement };
 	PROMISED(live_init(&l, &config, &err) == 0);
 	r = state_parse(&l, (const char *)data, n, &err);
 	PROMISED(r == 0 || (r < 0 && err.text[0]));

@@ -52,15 +52,18 @@ static void rig_init(struct rig *r, const char *jobs)
 				       "proportional", &r->placement, &err),
 			 0);
 	r->identity = json_pack("{s:s}", "policy", "srtf");
-	r->c = (struct live_config){ .cluster = &r->cluster,
-				     .workload = &r->workload,
-				     .policy = &r->policy,
-				     .placement = &r->placement,
+	r->c = (struct live_config){ .workload = &r->workload,
 				     .time_scale = 1,
 				     .step_ns = NS_PER_S,
 				     .dir = r->dir,
 				     .command = command,
 				     .identity = r->identity };
+	r->c.of = (struct sched_run_config){ .cluster = &r->cluster,
+					     .jobs = r->workload.jobs,
+					     .n_jobs = r->workload.n,
+					     .n_users = r->workload.n_users,
+					     .policy = &r->policy,
+					     .placement = &r->placement };
 }
 
 static void rig_fini(struct rig *r)
@@ -91,11 +94,12 @@ static void save_some(struct rig *r)
 
 	assert_int_equal(live_init(&l, &r->c, &err), 0);
 	assert_false(l.resumed);
-	l.jobs[0].state = l.jobs[1].state = JOB_WAITING;
-	plan_add(&l.plan, ACTION_START, 0, &now, 1);
-	assert_int_equal(plan_apply(&l.plan, &l.cluster, l.jobs, l.n, 0, &err),
+	l.run.jobs[0].state = l.run.jobs[1].state = JOB_WAITING;
+	plan_add(&l.run.plan, ACTION_START, 0, &now, 1);
+	assert_int_equal(plan_apply(&l.run.plan, &l.run.cluster, l.run.jobs,
+				    l.run.n, 0, &err),
 			 0);
-	l.jobs[0].done = .25;
+	l.run.jobs[0].done = .25;
 	l.live[0].held = malloc(sizeof(before));
 	*l.live[0].held = before;
 	l.live[0].n_held = 1;
@@ -107,7 +111,7 @@ static void save_some(struct rig *r)
 	history_end(&l.history, 1, 3 * NS_PER_S);
 	of.parts = &before;
 	assert_int_equal(history_begin(&l.history, 0, &of, 3 * NS_PER_S), 0);
-	l.now_ns = 7 * NS_PER_S;
+	l.run.now_ns = 7 * NS_PER_S;
 	l.use_ns = 5e9;
 	assert_int_equal(state_save(&l, true, &err), 0);
 	live_fini(&l);
@@ -175,21 +179,21 @@ static void it_comes_back(void **state)
 	if (live_init(&l, &r.c, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_true(l.resumed);
-	assert_int_equal(l.now_ns, 7 * NS_PER_S);
+	assert_int_equal(l.run.now_ns, 7 * NS_PER_S);
 	assert_true(l.use_ns == 5e9);
-	assert_int_equal(l.n_arrived, 2);
-	assert_int_equal(l.n_active, 2);
-	assert_int_equal(l.jobs[0].state, JOB_RUNNING);
-	assert_int_equal(l.jobs[0].parts[0].node, 1);
+	assert_int_equal(l.run.n_arrived, 2);
+	assert_int_equal(l.run.n_active, 2);
+	assert_int_equal(l.run.jobs[0].state, JOB_RUNNING);
+	assert_int_equal(l.run.jobs[0].parts[0].node, 1);
 	assert_int_equal(l.live[0].n_ended, 3);
 	/* no process runs, and no checkpoint is there */
 	assert_int_equal(l.live[0].n_held, 0);
 	assert_int_equal(l.held.free.gpu_milli, l.held.whole.gpu_milli);
-	assert_true(l.jobs[0].done == 0);
-	assert_int_equal(l.cluster.free.gpu_milli,
-			 l.cluster.whole.gpu_milli - GPU_MILLI);
-	assert_int_equal(l.jobs[1].state, JOB_WAITING);
-	assert_int_equal(l.jobs[2].state, JOB_ABSENT);
+	assert_true(l.run.jobs[0].done == 0);
+	assert_int_equal(l.run.cluster.free.gpu_milli,
+			 l.run.cluster.whole.gpu_milli - GPU_MILLI);
+	assert_int_equal(l.run.jobs[1].state, JOB_WAITING);
+	assert_int_equal(l.run.jobs[2].state, JOB_ABSENT);
 	/* what ran, until the state was written: nobody says when a ended */
 	assert_int_equal(l.history.n, 2);
 	assert_int_equal(l.history.runs[0].job, 1);
@@ -212,13 +216,14 @@ static void those_who_take_turns_come_back(void **state)
 	(void)state;
 	rig_init(&r, turns);
 	assert_int_equal(live_init(&l, &r.c, &err), 0);
-	l.jobs[0].state = l.jobs[1].state = JOB_WAITING;
-	plan_add(&l.plan, ACTION_START, 0, &now, 1);
-	plan_group(&l.plan, 1, 0);
-	if (plan_apply(&l.plan, &l.cluster, l.jobs, l.n, 0, &err) < 0)
+	l.run.jobs[0].state = l.run.jobs[1].state = JOB_WAITING;
+	plan_add(&l.run.plan, ACTION_START, 0, &now, 1);
+	plan_group(&l.run.plan, 1, 0);
+	if (plan_apply(&l.run.plan, &l.run.cluster, l.run.jobs, l.run.n, 0,
+		       &err) < 0)
 		fail_msg("%s", err.text);
 	for (uint32_t i = 0; i < 2; i++) {
-		l.active[l.n_active++] = i;
+		l.run.active[l.run.n_active++] = i;
 		group_join(&l, i);
 		assert_int_equal(held_take(&l, i), 0);
 	}
@@ -231,11 +236,11 @@ static void those_who_take_turns_come_back(void **state)
 	if (live_init(&l, &r.c, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(l.last_group, 1);
-	assert_ptr_equal(l.jobs[0].mate, &l.jobs[1]);
-	assert_ptr_equal(l.jobs[1].mate, &l.jobs[0]);
+	assert_ptr_equal(l.run.jobs[0].mate, &l.run.jobs[1]);
+	assert_ptr_equal(l.run.jobs[1].mate, &l.run.jobs[0]);
 	assert_int_equal(l.held.free.gpu_milli, l.held.whole.gpu_milli);
-	assert_int_equal(l.cluster.free.gpu_milli,
-			 l.cluster.whole.gpu_milli - GPU_MILLI);
+	assert_int_equal(l.run.cluster.free.gpu_milli,
+			 l.run.cluster.whole.gpu_milli - GPU_MILLI);
 	live_fini(&l);
 	rig_fini(&r);
 }
@@ -263,7 +268,7 @@ static void a_clock_that_ran_on_has_an_end(void **state)
 	for (int i = 0; i < 2; i++) {
 		if (live_init(&l, &r.c, &err) < 0)
 			fail_msg("%s", err.text);
-		assert_true(l.now_ns > 30ull * 365 * 24 * 3600 * NS_PER_S);
+		assert_true(l.run.now_ns > 30ull * 365 * 24 * 3600 * NS_PER_S);
 		assert_int_equal(state_save(&l, false, &err), 0);
 		live_fini(&l);
 	}
@@ -297,7 +302,7 @@ static uint64_t goes_on(const char *clock)
 	fclose(f);
 	if (live_init(&l, &r.c, &err) < 0)
 		fail_msg("%s", err.text);
-	now_ns = l.now_ns;
+	now_ns = l.run.now_ns;
 	/* what goes on is saved before anything else, and the clock runs */
 	assert_true(l.unsaved);
 	assert_int_equal(state_save(&l, false, &err), 0);
