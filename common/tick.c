@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <math.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -461,6 +462,29 @@ int64_t tick_realtime(void)
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return ts.tv_sec * (int64_t)NS_PER_S + ts.tv_nsec;
+}
+
+int tick_poll(struct pollfd *fds, size_t n, uint64_t deadline)
+{
+	for (;;) {
+		uint64_t now = tick_wall();
+		struct timespec left =
+			timespec_of(deadline > now ? deadline - now : 0);
+		int r = ppoll(fds, n, deadline == TICK_NEVER ? NULL : &left,
+			      NULL);
+
+		if (r >= 0 || errno != EINTR)
+			return r < 0 ? -errno : r;
+	}
+}
+
+int tick_ms_until(uint64_t deadline)
+{
+	uint64_t now = tick_wall();
+
+	return deadline <= now
+		       ? 0
+		       : (int)MIN((deadline - now) / NS_PER_MS + 1, INT_MAX);
 }
 
 void tick_pause(uint64_t wall_ns)

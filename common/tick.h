@@ -32,6 +32,8 @@
  * tests/bench/timer.c, see docs/timing.md. */
 #define TICK_DEFAULT_SPIN_NS 120000u
 
+struct pollfd;
+
 /* "Never" as a deadline. */
 #define TICK_NEVER UINT64_MAX
 
@@ -127,6 +129,12 @@ void tick_mutex_init(pthread_mutex_t *mutex);
 
 /* Wall time to measure real work: monotonic ns, arbitrary origin. */
 uint64_t tick_wall(void);
+/* poll(2) until `deadline` on that clock, TICK_NEVER: for ever; signals do not
+ * end it. How many are ready, 0: none in time; -errno. */
+int tick_poll(struct pollfd *fds, size_t n, uint64_t deadline);
+/* For epoll_wait(2) and its like: ms until `deadline` on that clock, rounded
+ * up. Beyond INT_MAX, TICK_NEVER included, it is that: 24 days. */
+int tick_ms_until(uint64_t deadline);
 /* CPU time of the process, of the calling thread, in ns. */
 uint64_t tick_cpu(void);
 uint64_t tick_cpu_thread(void);

@@ -2,7 +2,6 @@
 #include "share/server.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -351,16 +350,6 @@ static void answer(struct event *e, uint32_t ready)
 	request_answers(container_of(e, struct server, answers));
 }
 
-/* For epoll_wait: until the wall time `at`, in ms. */
-static int until(uint64_t at)
-{
-	uint64_t wall = tick_wall();
-
-	if (at == TICK_NEVER)
-		return -1;
-	return at <= wall ? 0 : (int)MIN((at - wall) / NS_PER_MS + 1, INT_MAX);
-}
-
 int server_run(struct server *s, struct err *err)
 {
 	uint64_t check = TICK_NEVER, deadline,
@@ -379,7 +368,7 @@ int server_run(struct server *s, struct err *err)
 				    : deadline - tick_early(s->tick));
 		if (near && deadline != TICK_NEVER)
 			tick_hold_awake(s->tick);
-		r = events_wait(&s->events, until(check));
+		r = events_wait(&s->events, tick_ms_until(check));
 		if (near && deadline != TICK_NEVER)
 			tick_let_sleep(s->tick);
 		if (r < 0)

@@ -8,7 +8,6 @@
 #include "store/bucket.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,7 +273,7 @@ static void start_new(struct bucket *b)
 /* Try again what is due. Milliseconds until the next is. */
 static int start_due(struct bucket *b)
 {
-	uint64_t now = tick_wall(), next = UINT64_MAX;
+	uint64_t now = tick_wall(), next = TICK_NEVER;
 
 	for (unsigned i = 0; i < b->n_transfers; i++) {
 		struct transfer *t = &b->transfers[i];
@@ -286,9 +285,7 @@ static int start_due(struct bucket *b)
 		else
 			next = MIN(next, t->due);
 	}
-	return next == UINT64_MAX ? INT_MAX
-				  : (int)MIN((next - now) / NS_PER_MS + 1,
-					     (uint64_t)INT_MAX);
+	return tick_ms_until(next);
 }
 
 /* Sleep until a transfer moves or is due, or there is a new read. */

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "common/tick.h"
-#include "common/units.h"
 #include "common/util.h"
 
 static void stop_set(sigset_t *set)
@@ -200,25 +199,6 @@ static int reap(struct child *child)
 					  : 128 + info.si_status;
 }
 
-/*
- * poll(2) with an absolute deadline on tick_wall's clock, TICK_NEVER: none.
- * 0 when it passed, else > 0.
- */
-static int poll_until(struct pollfd *fds, nfds_t n, uint64_t deadline)
-{
-	for (;;) {
-		uint64_t now = tick_wall();
-		uint64_t left = deadline > now ? deadline - now : 0;
-		struct timespec ts = { (time_t)(left / NS_PER_S),
-				       (long)(left % NS_PER_S) };
-		int r = ppoll(fds, n, deadline == TICK_NEVER ? NULL : &ts,
-			      NULL);
-
-		if (r >= 0 || errno != EINTR)
-			return r;
-	}
-}
-
 static uint64_t deadline_in(uint64_t timeout_ns)
 {
 	return timeout_ns ? tick_wall() + timeout_ns : TICK_NEVER;
@@ -238,7 +218,7 @@ int child_wait_any(struct child *const *children, size_t n, struct stop *stop,
 							: -1,
 					  .events = POLLIN };
 	fds[n] = (struct pollfd){ .fd = stop->fd, .events = POLLIN };
-	if (poll_until(fds, n + 1, deadline_in(timeout_ns)) == 0)
+	if (tick_poll(fds, n + 1, deadline_in(timeout_ns)) == 0)
 		return -ETIMEDOUT;
 	if (fds[n].revents) {
 		stop_take(stop);
@@ -348,7 +328,7 @@ int child_wait_ready(struct child *child, struct stop *stop,
 	uint64_t deadline = deadline_in(timeout_ns);
 
 	for (;;) {
-		if (poll_until(fds, 3, deadline) == 0)
+		if (tick_poll(fds, 3, deadline) == 0)
 			return -ETIMEDOUT;
 		if (fds[1].revents) {
 			stop_take(stop);
@@ -370,7 +350,7 @@ int child_end(struct child *child, uint64_t grace_ns)
 	if (child->pid <= 0)
 		return 0;
 	kill(-child->pid, SIGTERM);
-	if (poll_until(&fd, 1, deadline_in(grace_ns)) == 0)
+	if (tick_poll(&fd, 1, deadline_in(grace_ns)) == 0)
 		kill(-child->pid, SIGKILL);
 	return reap(child);
 }

@@ -2,9 +2,7 @@
 #include "common/program/events.h"
 
 #include <errno.h>
-#include <limits.h>
 
-#include "common/units.h"
 #include "common/util.h"
 
 int events_init(struct events *l)
@@ -74,16 +72,13 @@ void events_remove_timer(struct events *l, struct event_timer *t)
 		*p = t->next;
 }
 
-/* For epoll_wait: until the next timer, in ms. */
-static int until_next(const struct events *l)
+static uint64_t next_timer(const struct events *l)
 {
-	uint64_t now = tick_wall(), at = TICK_NEVER;
+	uint64_t at = TICK_NEVER;
 
 	for (const struct event_timer *t = l->timers; t; t = t->next)
 		at = MIN(at, t->at);
-	if (at == TICK_NEVER)
-		return -1;
-	return at <= now ? 0 : (int)MIN((at - now) / NS_PER_MS + 1, INT_MAX);
+	return at;
 }
 
 /* A callback may change the list: begin again after each. */
@@ -124,7 +119,7 @@ void events_call(struct events *l)
 
 int events_turn(struct events *l, bool wait)
 {
-	int r = events_wait(l, wait ? until_next(l) : 0);
+	int r = events_wait(l, wait ? tick_ms_until(next_timer(l)) : 0);
 	bool any = l->n_ready > 0;
 
 	if (r < 0)

@@ -172,14 +172,13 @@ static void identify(struct watch *w, struct strangers *s, int i)
 
 int watch_accept(struct watch *w, uint32_t n, struct err *err)
 {
-	uint64_t end = tick_wall() + JOIN_NS, now;
+	uint64_t end = tick_wall() + JOIN_NS;
 	struct strangers s = { .n = 0 };
 
-	while (w->n <= n && (now = tick_wall()) < end) {
+	while (w->n <= n && tick_wall() < end) {
 		s.fd[s.n] =
 			(struct pollfd){ .fd = w->listening, .events = POLLIN };
-		if (poll(s.fd, (nfds_t)s.n + 1,
-			 (int)((end - now) / NS_PER_MS) + 1) <= 0)
+		if (tick_poll(s.fd, (size_t)s.n + 1, end) <= 0)
 			continue;
 		if (s.fd[s.n].revents)
 			let_in(w, &s);
@@ -270,12 +269,9 @@ static void hear(struct watch *w, unsigned i)
 
 bool watch_wait(struct watch *w, int fd, uint64_t ns)
 {
-	struct timespec t = { .tv_sec = (time_t)(ns / NS_PER_S),
-			      .tv_nsec = (long)(ns % NS_PER_S) };
-
 	/* poll ignores a negative descriptor */
 	w->fd[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
-	if (ppoll(w->fd, w->n, ns == TICK_NEVER ? NULL : &t, NULL) <= 0)
+	if (tick_poll(w->fd, w->n, util_plus(tick_wall(), ns)) <= 0)
 		return false;
 	for (unsigned i = w->n; i-- > 1;)
 		if (w->fd[i].revents)

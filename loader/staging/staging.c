@@ -18,7 +18,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
+#include <sys/pidfd.h>
 #include <sys/types.h>
 
 #include "common/thread.h"
@@ -89,7 +89,7 @@ static int deaths_new(uint32_t most, void (*died)(void *ctx, uint32_t number),
 /* Before deaths_start. -ESRCH: there is no such process. */
 static int deaths_watch(struct deaths *d, pid_t pid, uint32_t number)
 {
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int fd = pidfd_open(pid, 0);
 
 	if (fd < 0)
 		return -errno;

@@ -525,7 +525,7 @@ static uint64_t wall_until(const struct live *l, uint64_t at_ns)
 static int sleep_until(struct live *l, uint64_t at_ns)
 {
 	uint64_t left = MIN(wall_until(l, at_ns), down_left(l));
-	struct timespec ts;
+	int r;
 
 	for (size_t i = 0; i < l->run.n_active; i++) {
 		const struct process *p = &l->live[l->run.active[i]].process;
@@ -536,14 +536,10 @@ static int sleep_until(struct live *l, uint64_t at_ns)
 	}
 	l->fds[l->run.n_active] =
 		(struct pollfd){ .fd = l->stop.fd, .events = POLLIN };
-	ts = (struct timespec){ (time_t)(left / NS_PER_S),
-				(long)(left % NS_PER_S) };
-	if (ppoll(l->fds, l->run.n_active + 1, left == TICK_NEVER ? NULL : &ts,
-		  NULL) < 0 &&
-	    errno != EINTR)
-		return -errno;
+	r = tick_poll(l->fds, l->run.n_active + 1,
+		      util_plus(tick_wall(), left));
 	move_clock(l);
-	return 0;
+	return MIN(r, 0);
 }
 
 static int see_ends(struct live *l, struct err *err)

@@ -96,8 +96,6 @@ static void wait_until(struct fleet *f, uint64_t deadline)
 {
 	struct pollfd fd[FLEET_MOST + 1];
 	int slot[FLEET_MOST + 1], n_fds = 0;
-	uint64_t now = tick_wall(), left = deadline > now ? deadline - now : 0;
-	int ms = deadline == TICK_NEVER ? -1 : (int)(left / NS_PER_MS) + 1;
 	eventfd_t n;
 
 	/* those that run alone: poll(2) refuses more than RLIMIT_NOFILE */
@@ -109,7 +107,7 @@ static void wait_until(struct fleet *f, uint64_t deadline)
 						 .events = POLLIN };
 		}
 	fd[n_fds] = (struct pollfd){ .fd = f->wake, .events = POLLIN };
-	if (poll(fd, (nfds_t)n_fds + 1, ms) <= 0)
+	if (tick_poll(fd, (size_t)n_fds + 1, deadline) <= 0)
 		return;
 	if (fd[n_fds].revents)
 		eventfd_read(f->wake, &n);

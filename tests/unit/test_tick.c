@@ -2,6 +2,8 @@
 /* The mutexes of threads that wait for deadlines (common/tick.h). */
 #include "tests/unit/test.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -112,10 +114,36 @@ static void a_deadline_that_is_too_far_is_in_the_future(void **state)
 	}
 }
 
+/* Of a month there are more ms than an int can hold. */
+static void a_wait_is_no_shorter_than_its_deadline(void **state)
+{
+	int pipes[2];
+	struct pollfd fd = { .events = POLLIN };
+	uint64_t now = tick_wall(), month = 30 * 86400 * NS_PER_S;
+
+	(void)state;
+	assert_int_equal(tick_ms_until(now), 0);
+	assert_in_range(tick_ms_until(now + 90 * NS_PER_S), 1, 90001);
+	assert_int_equal(tick_ms_until(now + month), INT_MAX);
+	assert_int_equal(tick_ms_until(now + 2 * month), INT_MAX);
+	assert_int_equal(tick_ms_until(TICK_NEVER), INT_MAX);
+	assert_int_equal(pipe(pipes), 0);
+	fd.fd = pipes[0];
+	assert_int_equal(tick_poll(&fd, 1, now + NS_PER_MS), 0);
+	assert_true(tick_wall() >= now + NS_PER_MS);
+	assert_int_equal(write(pipes[1], "", 1), 1);
+	assert_int_equal(tick_poll(&fd, 1, now), 1);
+	assert_int_equal(tick_poll(&fd, 1, now + 2 * month), 1);
+	assert_int_equal(tick_poll(&fd, 1, TICK_NEVER), 1);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_deadline_that_is_too_far_is_in_the_future),
+		cmocka_unit_test(a_wait_is_no_shorter_than_its_deadline),
 		cmocka_unit_test(a_holder_has_the_priority_of_who_waits),
 	};
 
