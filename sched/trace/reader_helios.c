@@ -30,18 +30,15 @@ static const char *const columns[N_COLUMNS] = {
 
 static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 {
-	uint64_t gpus, cpus;
-	int r = rows_count(&t->csv, at[GPUS], "gpu_num", WORKLOAD_GPUS_MAX,
-			   &gpus);
+	uint64_t cpus = 0;
+	int r = workload_gpus(t, "gpu_num", at[GPUS], -1, WORKLOAD_GPUS_MAX,
+			      job);
 
 	if (r == 0)
 		r = rows_count(&t->csv, at[CPUS], "cpu_num", CLUSTER_CPU_MAX,
 			       &cpus);
-	if (r < 0)
-		return r;
-	job->n_gpus = (uint32_t)gpus;
 	job->cpu_milli = (uint32_t)cpus * 1000;
-	return 0;
+	return r;
 }
 
 static int helios_row(struct trace_reader *t, const int *at)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The format of gpemu-sched itself; gpemu-sched(1) has its columns. */
-#include <inttypes.h>
-
 #include "common/units.h"
 #include "common/util.h"
 #include "sched/trace/workload.h"
@@ -67,15 +65,10 @@ static int read_times(struct trace_reader *t, const int *at, struct job *job)
 /* Counts; those of GPUs default to one whole GPU. */
 static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 {
-	uint64_t gpus = 1, share = GPU_MILLI, cpu = 0;
-	int r = 0;
+	uint64_t cpu = 0;
+	int r = workload_gpus(t, "gpus", at[GPUS], at[GPU_SHARE],
+			      WORKLOAD_GPUS_MAX, job);
 
-	if (at[GPUS] >= 0)
-		r = rows_count(&t->csv, at[GPUS], "gpus", WORKLOAD_GPUS_MAX,
-			       &gpus);
-	if (r == 0 && at[GPU_SHARE] >= 0)
-		r = rows_count(&t->csv, at[GPU_SHARE], "gpu_milli", GPU_MILLI,
-			       &share);
 	if (r == 0)
 		r = rows_count(&t->csv, at[CPUS], "cpu_milli", UINT32_MAX,
 			       &cpu);
@@ -94,17 +87,8 @@ static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 	if (r == 0)
 		r = rows_number(&t->csv, at[READ], "read_mib_s", 0, 1e9,
 				&job->read_mib_s);
-	if (r < 0)
-		return r;
-	if (gpus && (!share || (gpus > 1 && share < GPU_MILLI)))
-		return rows_error(&t->csv, &t->csv.f[MAX(at[GPU_SHARE], 0)],
-				  "gpu_milli: %" PRIu64 " of each of %" PRIu64
-				  " GPUs; only a single GPU may be shared",
-				  share, gpus);
-	job->n_gpus = (uint32_t)gpus;
-	job->gpu_milli = gpus ? (uint32_t)share : 0;
 	job->cpu_milli = job->alone_cpu_milli = (uint32_t)cpu;
-	return 0;
+	return r;
 }
 
 /* Reduced in each iteration, so that it has to have a time. */

@@ -53,30 +53,22 @@ static int muri_row(struct trace_reader *t, const int *at)
 {
 	struct job job = workload_job();
 	double submit_ms, iteration_ms;
-	uint64_t gpus, iterations;
-	int r = rows_count(&t->csv, at[GPUS], "num_gpu", WORKLOAD_GPUS_MAX,
-			   &gpus);
+	uint64_t iterations;
+	int r = workload_iterations(t, "num_gpu", at[GPUS], at[ITERATIONS],
+				    &job, &iterations);
 
 	if (r == 0)
 		r = rows_number(&t->csv, at[SUBMIT], "submit_time", 0,
 				WORKLOAD_SECONDS_MAX * 1e3, &submit_ms);
 	if (r == 0)
-		r = rows_count(&t->csv, at[ITERATIONS], "iterations",
-			       1ull << 40, &iterations);
-	if (r == 0)
 		r = rows_number(&t->csv, at[ITERATION], "iteration_time", 1e-6,
 				1e9, &iteration_ms);
-	if (r == 0 && (!gpus || !iterations))
-		r = rows_error(&t->csv, &t->csv.f[at[gpus ? ITERATIONS : GPUS]],
-			       "%s: must not be 0",
-			       columns[gpus ? ITERATIONS : GPUS]);
 	if (r == 0)
 		r = read_stages(t, at, iteration_ms, &job);
 	if (r == 0)
 		r = workload_names(t, -1, at[MODEL], at[ID], &job);
 	if (r < 0)
 		return r;
-	job.n_gpus = (uint32_t)gpus;
 	job.arrival_ns = (uint64_t)(submit_ms * NS_PER_MS);
 	job.work_ns = (double)iterations * iteration_ms * NS_PER_MS;
 	return workload_add(t->w, &job, 1);

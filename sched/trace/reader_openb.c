@@ -32,27 +32,17 @@ static const char *const columns[N_COLUMNS] = {
 
 static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 {
-	uint64_t cpu, gpus, share;
+	uint64_t cpu;
 	int r = rows_count(&t->csv, at[CPU], "cpu_milli", UINT32_MAX, &cpu);
 
 	if (r == 0)
 		r = rows_count(&t->csv, at[MEMORY], "memory_mib",
 			       CLUSTER_MEMORY_MAX, &job->memory_mib);
 	if (r == 0)
-		r = rows_count(&t->csv, at[GPUS], "num_gpu", CLUSTER_GPUS_MAX,
-			       &gpus);
-	if (r == 0)
-		r = rows_count(&t->csv, at[GPU_SHARE], "gpu_milli", GPU_MILLI,
-			       &share);
-	if (r < 0)
-		return r;
-	if (gpus && (!share || (gpus > 1 && share < GPU_MILLI)))
-		return rows_error(&t->csv, &t->csv.f[at[GPU_SHARE]],
-				  "gpu_milli: only a single GPU may be shared");
+		r = workload_gpus(t, "num_gpu", at[GPUS], at[GPU_SHARE],
+				  CLUSTER_GPUS_MAX, job);
 	job->cpu_milli = (uint32_t)cpu;
-	job->n_gpus = (uint32_t)gpus;
-	job->gpu_milli = gpus ? (uint32_t)share : 0;
-	return 0;
+	return r;
 }
 
 /* From scheduled to deleted; a list without times is one for `fill`, and one

@@ -18,28 +18,20 @@ static const char *const columns[N_COLUMNS] = {
 static int synergy_row(struct trace_reader *t, const int *at)
 {
 	struct job job = workload_job();
-	uint64_t gpus, iterations;
+	uint64_t iterations;
 	double arrival_s;
 	int r = rows_number(&t->csv, at[ARRIVAL], "arrival_s", 0,
 			    WORKLOAD_SECONDS_MAX, &arrival_s);
 
 	if (r == 0)
-		r = rows_count(&t->csv, at[ITERATIONS], "iterations",
-			       1ull << 40, &iterations);
-	if (r == 0)
-		r = rows_count(&t->csv, at[GPUS], "gpus", WORKLOAD_GPUS_MAX,
-			       &gpus);
-	if (r == 0 && (!gpus || !iterations))
-		r = rows_error(&t->csv, &t->csv.f[at[gpus ? ITERATIONS : GPUS]],
-			       "%s: must not be 0",
-			       columns[gpus ? ITERATIONS : GPUS]);
+		r = workload_iterations(t, "gpus", at[GPUS], at[ITERATIONS],
+					&job, &iterations);
 	if (r == 0)
 		r = workload_names(t, -1, at[MODEL], at[ID], &job);
 	if (r < 0)
 		return r;
 	t->w->iterations_of = "synergy";
 	job.arrival_ns = (uint64_t)(arrival_s * NS_PER_S);
-	job.n_gpus = (uint32_t)gpus;
 	job.work_ns = (double)iterations;
 	return workload_add(t->w, &job, 1);
 }

@@ -262,6 +262,42 @@ int workload_names(struct trace_reader *t, int user, int class, int name,
 	return r == 0 ? rows_text(&t->csv, name, &job->name) : r;
 }
 
+int workload_gpus(const struct trace_reader *t, const char *what, int gpus,
+		  int share, uint64_t max, struct job *job)
+{
+	uint64_t n = 1, milli = GPU_MILLI;
+	int r = gpus < 0 ? 0 : rows_count(&t->csv, gpus, what, max, &n);
+
+	if (r == 0 && share >= 0)
+		r = rows_count(&t->csv, share, "gpu_milli", GPU_MILLI, &milli);
+	if (r < 0)
+		return r;
+	if (n && (!milli || (n > 1 && milli < GPU_MILLI)))
+		return rows_error(&t->csv, &t->csv.f[share],
+				  "gpu_milli: %" PRIu64 " of each of %" PRIu64
+				  " GPUs; only a single GPU may be shared",
+				  milli, n);
+	job->n_gpus = (uint32_t)n;
+	job->gpu_milli = n ? (uint32_t)milli : 0;
+	return 0;
+}
+
+int workload_iterations(const struct trace_reader *t, const char *what,
+			int gpus, int iterations, struct job *job,
+			uint64_t *ret)
+{
+	int r = rows_count(&t->csv, iterations, "iterations", 1ull << 40, ret);
+
+	if (r == 0)
+		r = workload_gpus(t, what, gpus, -1, WORKLOAD_GPUS_MAX, job);
+	if (r == 0 && (!job->n_gpus || !*ret))
+		r = rows_error(&t->csv,
+			       &t->csv.f[job->n_gpus ? iterations : gpus],
+			       "%s: must not be 0",
+			       job->n_gpus ? "iterations" : what);
+	return r;
+}
+
 int workload_words(struct trace_reader *t,
 		   int (*read)(struct trace_reader *t, struct job *job))
 {

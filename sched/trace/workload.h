@@ -117,6 +117,15 @@ const struct speed *workload_find_speed(const struct workload *w,
  * without one (-1). -ENOMEM. */
 int workload_names(struct trace_reader *t, int user, int class, int name,
 		   struct job *job);
+/* The GPUs of a job, a column called `what`, up to `max`, and its share of each
+ * in thousandths; one whole GPU without the columns (-1). -EINVAL with a text.
+ */
+int workload_gpus(const struct trace_reader *t, const char *what, int gpus,
+		  int share, uint64_t max, struct job *job);
+/* Its whole GPUs, and its iterations; neither may be 0. */
+int workload_iterations(const struct trace_reader *t, const char *what,
+			int gpus, int iterations, struct job *job,
+			uint64_t *ret);
 /* A trace without a header, of words: `read` reads a job from its first row
  * on. */
 int workload_words(struct trace_reader *t,

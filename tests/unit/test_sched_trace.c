@@ -78,7 +78,8 @@ static void errors_name_line_and_column(void **state)
 		"f:2:1: iterations: missing, the row has 3 fields and the "
 		"header has it as field 4");
 	refuses(OPENB "p,1000,2,2,460,\n",
-		"f:2:12: gpu_milli: only a single GPU may be shared");
+		"f:2:12: gpu_milli: 460 of each of 2 GPUs; only a single GPU "
+		"may be shared");
 	refuses(ALLOX "stag -1.0 20.0 4 536 1 2 1343 1\n0",
 		"f:3:1: not 'stage -1.0 CPUS MEMORY CPU_TIME GPUS GPU_MEMORY "
 		"GPU_TIME ...'");
