@@ -18,17 +18,17 @@ static bool same_key(const char *key, const char *given, size_t n)
 	return i == n && !key[n];
 }
 
-static const struct conf_field *find(const struct plugin *p, const char *key,
-				     size_t n, struct err *err)
+static const struct conf_field *find(const struct conf_field *fields,
+				     const char *key, size_t n, struct err *err)
 {
 	struct word_list words = WORD_LIST(key, n);
 
-	for (const struct conf_field *f = p->options; f && f->key; f++) {
+	for (const struct conf_field *f = fields; f && f->key; f++) {
 		if (same_key(f->key, key, n))
 			return f;
 		word_list_add(&words, f->key);
 	}
-	if (p->options)
+	if (fields)
 		word_unknown(&words, "option", err);
 	else
 		err_set(err, -EINVAL, "unknown option '%.*s' (it has none)",
@@ -52,20 +52,20 @@ static size_t option_length(const char *s)
 }
 
 /* `given`: the keys so far. */
-static int set_option(struct plugin_choice *c, char *option, char *given,
-		      struct err *err)
+static int set_option(const struct conf_field *fields, void *options,
+		      char *option, char *given, struct err *err)
 {
 	size_t n = strcspn(option, "=");
-	const struct conf_field *f = find(c->plugin, option, n, err);
+	const struct conf_field *f = find(fields, option, n, err);
 	int r;
 
 	if (!f)
 		return -EINVAL;
 	if (!option[n])
 		return err_set(err, -EINVAL, "%s has no value", f->key);
-	if (given[f - c->plugin->options]++)
+	if (given[f - fields]++)
 		return err_set(err, -EINVAL, "%s is given twice", f->key);
-	r = conf_set(f, c->options, option + n + 1, err);
+	r = conf_set(f, options, option + n + 1, err);
 	if (r < 0)
 		err_prefix(err, "%s", f->key);
 	return r;
@@ -95,23 +95,24 @@ static int copy_defaults(struct plugin_choice *c)
 	return r;
 }
 
-static int set_options(struct plugin_choice *c, const char *text,
-		       struct err *err)
+int plugin_options_set(const struct conf_field *fields, void *options,
+		       const char *text, struct err *err)
 {
 	_cleanup_free_ char *given = NULL;
 	size_t n = 0;
-	int r = copy_defaults(c);
+	int r = 0;
 
-	for (const struct conf_field *f = c->plugin->options; f && f->key; f++)
+	for (const struct conf_field *f = fields; f && f->key; f++)
 		n++;
 	given = calloc(1, n + 1);
-	if (r < 0 || !given)
+	if (!given)
 		return err_set(err, -ENOMEM, "out of memory");
 	while (r == 0 && *text) {
 		size_t length = option_length(text);
 		_cleanup_free_ char *option = strndup(text, length);
 
-		r = option ? set_option(c, option, given, err) : -ENOMEM;
+		r = option ? set_option(fields, options, option, given, err)
+			   : -ENOMEM;
 		text += length + (text[length] == ',');
 	}
 	return r;
@@ -130,7 +131,11 @@ int plugin_choose(const struct plugin *const table[], const char *kind,
 	ret->plugin = plugin_find(table, kind, name, err);
 	if (!ret->plugin)
 		return -EINVAL;
-	r = set_options(ret, text + n + (text[n] == ':'), err);
+	r = copy_defaults(ret);
+	if (r < 0)
+		return err_set(err, r, "out of memory");
+	r = plugin_options_set(ret->plugin->options, ret->options,
+			       text + n + (text[n] == ':'), err);
 	if (r < 0)
 		err_prefix(err, "%s %s", kind, ret->plugin->name);
 	return r;

@@ -4,10 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/conf/conf.h"
+#include "common/conf/plugin_choice.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "common/word.h"
 #include "sched/trace/workload.h"
 
 /* --- text ----------------------------------------------------------------- */
@@ -18,6 +17,12 @@ struct spec {
 	double cpus;
 	char *model;
 };
+
+static int check_model(const void *object, struct err *err)
+{
+	return **(char *const *)object ? 0
+				       : err_set(err, -EINVAL, "has no value");
+}
 
 static const struct conf_field spec_fields[] = {
 	{ CONF_KEY(gpus, CONF_UINT, struct spec), .max = CLUSTER_GPUS_MAX },
@@ -32,32 +37,14 @@ static const struct conf_field spec_fields[] = {
 	  .max = 0x1p60 },
 	{ "link", CONF_SIZE, offsetof(struct spec, link_bytes_s),
 	  .max = 0x1p60 },
-	{ CONF_KEY(model, CONF_STRING, struct spec) },
+	{ CONF_KEY(model, CONF_STRING, struct spec), .check = check_model },
 	{ 0 },
 };
 
-static int set_piece(struct spec *s, char *piece, struct err *err)
-{
-	char *value = strchr(piece, '=');
-	const struct conf_field *f = spec_fields;
-	struct word_list words;
-
-	if (value)
-		*value++ = 0;
-	words = (struct word_list)WORD_LIST(piece, strlen(piece));
-	for (; f->key && strcmp(f->key, piece); f++)
-		word_list_add(&words, f->key);
-	if (!f->key)
-		return word_unknown(&words, "key", err);
-	if (!value)
-		return err_set(err, -EINVAL, "'%s' without '=VALUE'", piece);
-	return conf_set(f, s, value, err);
-}
-
 /* "4*": how many; leaves `text` at what follows. */
-static int read_count(char **text, uint64_t *ret, struct err *err)
+static int read_count(const char **text, uint64_t *ret, struct err *err)
 {
-	char *star = strchr(*text, '*');
+	const char *star = strchr(*text, '*');
 	struct rows_field f = { *text, 0 };
 
 	*ret = 1;
@@ -74,15 +61,13 @@ static int read_count(char **text, uint64_t *ret, struct err *err)
 
 int nodes_parse(const char *text, struct cluster *c, struct err *err)
 {
-	_cleanup_free_ char *copy = strdup(text);
+	const char *rest = text;
 	struct spec s = { 0 };
-	char *rest = copy, *state, *piece;
 	uint64_t count;
-	int r = copy ? read_count(&rest, &count, err) : -ENOMEM;
+	int r = read_count(&rest, &count, err);
 
-	for (piece = r == 0 ? strtok_r(rest, ",", &state) : NULL;
-	     r == 0 && piece; piece = strtok_r(NULL, ",", &state))
-		r = set_piece(&s, piece, err);
+	if (r == 0)
+		r = plugin_options_set(spec_fields, &s, rest, err);
 	if (r == 0) {
 		struct node n = { .n_gpus = (uint8_t)s.gpus,
 				  .cpu_milli = (uint32_t)lround(s.cpus * 1e3),

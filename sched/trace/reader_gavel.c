@@ -67,7 +67,7 @@ static int read_job(struct trace_reader *t)
 {
 	const struct layout *l = layout_of(&t->csv);
 	struct job job = workload_job();
-	uint64_t steps, gpus;
+	uint64_t steps;
 	double arrival_s;
 	int r;
 
@@ -78,21 +78,20 @@ static int read_job(struct trace_reader *t)
 				  t->csv.n);
 	r = rows_count(&t->csv, l->steps, "total_steps", 1ull << 40, &steps);
 	if (r == 0)
-		r = rows_count(&t->csv, l->scale, "scale_factor",
-			       WORKLOAD_GPUS_MAX, &gpus);
+		r = workload_gpus(t, "scale_factor", l->scale, -1,
+				  WORKLOAD_GPUS_MAX, &job);
 	if (r == 0)
 		r = rows_number(&t->csv, l->arrival, "arrival_time", 0,
 				WORKLOAD_SECONDS_MAX, &arrival_s);
 	if (r < 0)
 		return r;
-	if (!steps || !gpus)
-		return spans_leave_out(t, &job,
-				       gpus ? "without steps" : "without GPUs",
-				       t->csv.line);
+	if (!steps || !job.n_gpus)
+		return spans_leave_out(
+			t, &job, job.n_gpus ? "without steps" : "without GPUs",
+			t->csv.line);
 	if (is_dynamic(&t->csv, l))
 		workload_count(t->w, "with their first batch size all along",
 			       false, t->csv.line);
-	job.n_gpus = (uint32_t)gpus;
 	job.arrival_ns = (uint64_t)(arrival_s * NS_PER_S);
 	job.work_ns = (double)steps;
 	r = read_class(t, &job);

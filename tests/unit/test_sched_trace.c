@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "sched/core/schedule.h"
 #include "sched/trace/workload.h"
 
@@ -391,10 +392,38 @@ static void nodes_are_read(void **state)
 	assert_string_equal(err.text,
 			    "nodes '0*gpus=1': '0' is not a number of nodes "
 			    "from 1 to 1000000");
-	err = (struct err){ 0 };
-	assert_true(nodes_parse("gpu=1", &c, &err) < 0);
-	assert_non_null(strstr(err.text, "unknown key 'gpu'"));
-	cluster_fini(&c);
+}
+
+static void nodes_are_keys_with_a_value_each(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} bad[] = {
+		{ "gpu=1", "unknown option 'gpu'; did you mean 'gpus'? (known: "
+			   "gpus cpus memory gpu_memory cache remote link "
+			   "model)" },
+		{ "gpus=", "gpus: '' is not a non-negative integer" },
+		{ "cpus=2,gpus=nine",
+		  "gpus: 'nine' is not a non-negative integer" },
+		{ "gpus=1,,cpus=2",
+		  "gpus: '1,' is not a non-negative integer" },
+		{ "gpus=1,gpus=2", "gpus is given twice" },
+		{ "gpus", "gpus has no value" },
+		{ "model=", "model: has no value" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct cluster c = { 0 };
+		struct err err = { 0 };
+		char want[200];
+
+		snprintf(want, sizeof(want), "nodes '%s': %s", bad[i].text,
+			 bad[i].why);
+		assert_int_equal(nodes_parse(bad[i].text, &c, &err), -EINVAL);
+		assert_string_equal(err.text, want);
+		cluster_fini(&c);
+	}
 }
 
 int main(void)
@@ -402,6 +431,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(formats_are_known_by_their_first_line),
 		cmocka_unit_test(errors_name_line_and_column),
+		cmocka_unit_test(nodes_are_keys_with_a_value_each),
 		cmocka_unit_test(our_own_formats_have_no_other_columns),
 		cmocka_unit_test(like_jobs_have_one_shape),
 		cmocka_unit_test(openb_works_from_scheduled_to_deleted),
