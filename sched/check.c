@@ -8,7 +8,7 @@
 
 enum { NEEDS_TEXT = 128 };
 
-static const char *needs_of(const struct job *job, char text[NEEDS_TEXT])
+static const char *needs_of(const struct sched_job *job, char text[NEEDS_TEXT])
 {
 	int n = 0;
 
@@ -28,7 +28,7 @@ static const char *needs_of(const struct job *job, char text[NEEDS_TEXT])
 	return n ? text : "nothing";
 }
 
-int sim_check(const struct workload *w, const struct cluster *c,
+int sim_check(const struct sched_workload *w, const struct cluster *c,
 	      struct err *err)
 {
 	uint64_t by_model[CLUSTER_MODELS_MAX] = { 0 };
@@ -37,7 +37,7 @@ int sim_check(const struct workload *w, const struct cluster *c,
 	for (size_t i = 0; i < c->n; i++)
 		by_model[c->nodes[i].model] += c->nodes[i].n_gpus;
 	for (size_t i = 0; i < w->n; i++) {
-		const struct job *job = &w->jobs[i];
+		const struct sched_job *job = &w->jobs[i];
 		uint64_t gpus = 0;
 
 		for (size_t m = 0; m < CLUSTER_MODELS_MAX; m++)
@@ -66,7 +66,7 @@ int sim_check(const struct workload *w, const struct cluster *c,
 	return 0;
 }
 
-bool sim_cpus_idle(const struct workload *w, const struct cluster *c,
+bool sim_cpus_idle(const struct sched_workload *w, const struct cluster *c,
 		   struct err *ret)
 {
 	uint32_t most = 0, least = UINT32_MAX, largest = 0;
@@ -80,7 +80,7 @@ bool sim_cpus_idle(const struct workload *w, const struct cluster *c,
 		n_nodes++;
 	}
 	for (size_t i = 0; i < w->n; i++) {
-		const struct job *job = &w->jobs[i];
+		const struct sched_job *job = &w->jobs[i];
 
 		/* the others have no choice */
 		if (job->cpu_work_ns <= 0 || !job->n_gpus)
@@ -104,15 +104,15 @@ bool sim_cpus_idle(const struct workload *w, const struct cluster *c,
 /* --- a simulation that has come to a halt --------------------------------- */
 
 /* Is there room for what the job asks for, in a cluster that is free? */
-static bool has_room(const struct cluster *c, const struct job *job)
+static bool has_room(const struct cluster *c, const struct sched_job *job)
 {
 	uint32_t gpus = 0;
 
 	for (uint32_t i = 0; i < c->n; i++) {
-		const struct node *node = &c->nodes[i];
+		const struct sched_node *node = &c->nodes[i];
 		struct demand d = placement_demand(node, job);
 		uint32_t n = MIN(job->n_gpus, node->n_gpus);
-		struct part part = placement_part(i, job, n, d);
+		struct sched_part part = placement_part(i, job, n, d);
 
 		while (n && !placement_fits(c, job, &part, n))
 			part = placement_part(i, job, --n, d);
@@ -123,14 +123,14 @@ static bool has_room(const struct cluster *c, const struct job *job)
 	return job->n_gpus && gpus >= job->n_gpus;
 }
 
-static int too_large(const struct job *job, const struct cluster *c,
+static int too_large(const struct sched_job *job, const struct cluster *c,
 		     struct err *err)
 {
 	char needs[NEEDS_TEXT];
-	struct node most = { 0 };
+	struct sched_node most = { 0 };
 
 	for (size_t i = 0; i < c->n; i++) {
-		const struct node *n = &c->nodes[i];
+		const struct sched_node *n = &c->nodes[i];
 
 		most.n_gpus = MAX(most.n_gpus, n->n_gpus);
 		most.cpu_milli = MAX(most.cpu_milli, n->cpu_milli);
@@ -145,8 +145,8 @@ static int too_large(const struct job *job, const struct cluster *c,
 		       most.cpu_milli / 1e3, most.memory_mib);
 }
 
-static int no_progress(const struct job *job, const struct workload *w,
-		       struct err *err)
+static int no_progress(const struct sched_job *job,
+		       const struct sched_workload *w, struct err *err)
 {
 	double cpus = 0;
 	uint64_t memory = 0;
@@ -163,15 +163,16 @@ static int no_progress(const struct job *job, const struct workload *w,
 		       job->name, cpus, memory, w->classes[job->class]);
 }
 
-int sim_stuck(const struct sim *sim, const struct job *jobs, struct err *err)
+int sim_stuck(const struct sched_sim *sim, const struct sched_job *jobs,
+	      struct err *err)
 {
-	const struct workload *w = sim->workload;
-	const struct job *first = NULL;
+	const struct sched_workload *w = sim->workload;
+	const struct sched_job *first = NULL;
 	char needs[NEEDS_TEXT];
 	size_t n_waiting = 0;
 
 	for (size_t i = 0; i < w->n; i++) {
-		const struct job *job = &jobs[i];
+		const struct sched_job *job = &jobs[i];
 
 		if (job->state == JOB_RUNNING)
 			return no_progress(job, w, err);

@@ -65,11 +65,11 @@ extern const struct cli_kind input_kinds[];
 /* Also reports, on the terminal, the lines of the trace that are no job or not
  * a whole one. */
 int input_workload(const struct input_options *o, struct cluster *c,
-		   enum workload_use use, struct workload *ret,
+		   enum workload_use use, struct sched_workload *ret,
 		   struct err *err);
 /* Add what a record says of its trace and its cluster (NULL: none): "format",
  * "jobs", "left_out", "assumed"; "nodes", "gpus" and so on. Returns `j`. */
-json_t *input_describe(json_t *j, const struct workload *w,
+json_t *input_describe(json_t *j, const struct sched_workload *w,
 		       const struct cluster *c);
 
 /* What `simulate` and `run` show of their schedules: tables by user and class,
@@ -158,8 +158,8 @@ struct driver {
 	/* NULL, or whether the options make sense together. -EINVAL with a
 	 * text: usage. */
 	int (*check)(const void *options, struct err *err);
-	int (*run)(const void *options, struct cluster *c, struct workload *w,
-		   struct err *err);
+	int (*run)(const void *options, struct cluster *c,
+		   struct sched_workload *w, struct err *err);
 };
 
 /* From the command line, through the cluster and the trace, to the status. */
@@ -167,21 +167,22 @@ int driver_command(const struct driver *d, void *options, int argc,
 		   char **argv);
 /* Fill a zeroed cell; `clock` ends its name. 1: this policy places by itself,
  * so the placement does not matter; else 0. -EINVAL with a text, -ENOMEM. */
-int driver_cell(struct sim_cell *c, const char *policy, const char *placement,
-		const char *clock, struct err *err);
+int driver_cell(struct sched_sim_cell *c, const char *policy,
+		const char *placement, const char *clock, struct err *err);
 /* A simulation without cells. */
-struct sim driver_sim(const struct driver_options *d, const struct cluster *c,
-		      const struct workload *w);
+struct sched_sim driver_sim(const struct driver_options *d,
+			    const struct cluster *c,
+			    const struct sched_workload *w);
 /* Before its cells run: can all jobs run, and all be drawn? -EINVAL with a
  * text. Warns of nodes that no job can use. */
-int driver_check(const struct driver_options *d, const struct sim *sim,
+int driver_check(const struct driver_options *d, const struct sched_sim *sim,
 		 struct err *err);
 
 /* Of the cells that are done: their tables, `kind` as of report_table, and the
  * files. -errno with a text. */
-void driver_tables(const struct chart_options *o, const struct sim *sim,
+void driver_tables(const struct chart_options *o, const struct sched_sim *sim,
 		   const char *kind);
-int driver_draw(const struct chart_options *o, const struct sim *sim,
+int driver_draw(const struct chart_options *o, const struct sched_sim *sim,
 		struct err *err);
 
 /* Write a record: version, kind (SIMULATED, unless `j` has one), configuration,

@@ -31,7 +31,7 @@ enum { FILL_POINTS_MAX = 16 };
 
 struct fill {
 	const struct cluster *cluster; /* all free */
-	const struct workload *workload;
+	const struct sched_workload *workload;
 	/* Arrived load at which samples are taken: GPUs that were asked for,
 	 * over those of the cluster. Ascending; the last one ends the run. */
 	double points[FILL_POINTS_MAX];
@@ -54,8 +54,8 @@ struct fill_result {
 };
 
 /* Task numbers in the order of arrival: a permutation, and beyond it draws. */
-static int make_order(const struct workload *w, double milli, uint64_t seed,
-		      uint32_t **ret, size_t *ret_n)
+static int make_order(const struct sched_workload *w, double milli,
+		      uint64_t seed, uint32_t **ret, size_t *ret_n)
 {
 	struct rng rng = rng_stream(seed, "fill", 0);
 	size_t n = w->n, allocated = 0;
@@ -98,7 +98,7 @@ static void shuffle_nodes(struct cluster *c, uint64_t seed)
 
 	for (size_t i = c->n; i > 1; i--) {
 		size_t k = rng_below(&rng, i);
-		struct node other = c->nodes[k];
+		struct sched_node other = c->nodes[k];
 
 		c->nodes[k] = c->nodes[i - 1];
 		c->nodes[i - 1] = other;
@@ -124,17 +124,17 @@ struct fill_run {
 	struct frag frag;
 	uint32_t *order;
 	size_t n;
-	struct part *parts;
+	struct sched_part *parts;
 };
 
 static int loop(struct fill_run *r, struct fill_result *ret, struct err *err)
 {
-	const struct workload *w = r->fill->workload;
+	const struct sched_workload *w = r->fill->workload;
 	double whole = (double)r->cluster.whole.gpu_milli, arrived = 0;
 	size_t point = 0;
 
 	for (size_t i = 0; i < r->n; i++) {
-		const struct job *job = &w->jobs[r->order[i]];
+		const struct sched_job *job = &w->jobs[r->order[i]];
 		uint64_t from = tick_wall();
 		size_t n = placement_place(&r->placement, &r->cluster, job,
 					   r->parts);
@@ -166,7 +166,7 @@ static int fill_run(const struct fill *fill, const struct placement_ops *ops,
 		    struct err *err)
 {
 	struct fill_run r = { .fill = fill };
-	const struct workload *w = fill->workload;
+	const struct sched_workload *w = fill->workload;
 	size_t parts = 1;
 	int e = cluster_copy(fill->cluster, &r.cluster);
 
@@ -464,7 +464,7 @@ static json_t *record(const struct cells *c)
 /* --- from options to results ---------------------------------------------- */
 
 /* Without GPUs on either side there is no load. */
-static int check_gpus(const struct cluster *c, const struct workload *w,
+static int check_gpus(const struct cluster *c, const struct sched_workload *w,
 		      struct err *err)
 {
 	size_t i = 0;
@@ -481,8 +481,8 @@ static int check_gpus(const struct cluster *c, const struct workload *w,
 				  "needs tasks that do");
 }
 
-static int fill(const void *options, struct cluster *c, struct workload *w,
-		struct err *err)
+static int fill(const void *options, struct cluster *c,
+		struct sched_workload *w, struct err *err)
 {
 	const struct options *o = options;
 	struct cells cells = { .o = o,

@@ -61,7 +61,8 @@ static int read_cluster(const struct input_options *o, struct cluster *ret,
 }
 
 int input_workload(const struct input_options *o, struct cluster *c,
-		   enum workload_use use, struct workload *ret, struct err *err)
+		   enum workload_use use, struct sched_workload *ret,
+		   struct err *err)
 {
 	_cleanup_free_ char *counts = NULL;
 	int r = workload_load(o->trace, c, use, ret, err);
@@ -74,7 +75,7 @@ int input_workload(const struct input_options *o, struct cluster *c,
 	return workload_speeds(ret, o->speeds, err);
 }
 
-static json_t *counts_json(const struct workload *w, bool left_out)
+static json_t *counts_json(const struct sched_workload *w, bool left_out)
 {
 	json_t *j = json_object();
 
@@ -84,7 +85,7 @@ static json_t *counts_json(const struct workload *w, bool left_out)
 	return j;
 }
 
-json_t *input_describe(json_t *j, const struct workload *w,
+json_t *input_describe(json_t *j, const struct sched_workload *w,
 		       const struct cluster *c)
 {
 	json_object_set_new(j, "trace",
@@ -159,8 +160,8 @@ int input_percentages(const char *text, size_t most, double *ret,
 
 /* --- from options to a simulation ----------------------------------------- */
 
-int driver_cell(struct sim_cell *c, const char *policy, const char *placement,
-		const char *clock, struct err *err)
+int driver_cell(struct sched_sim_cell *c, const char *policy,
+		const char *placement, const char *clock, struct err *err)
 {
 	int r = plugin_choose(schedule_table, "policy", policy, &c->policy,
 			      err);
@@ -212,7 +213,7 @@ int driver_command(const struct driver *d, void *options, int argc, char **argv)
 {
 	struct driver_options *o = options;
 	struct cluster c = { 0 };
-	struct workload w = { 0 };
+	struct sched_workload w = { 0 };
 	struct err err = { 0 };
 	int r;
 
@@ -238,20 +239,21 @@ int driver_command(const struct driver *d, void *options, int argc, char **argv)
 	return r;
 }
 
-struct sim driver_sim(const struct driver_options *d, const struct cluster *c,
-		      const struct workload *w)
+struct sched_sim driver_sim(const struct driver_options *d,
+			    const struct cluster *c,
+			    const struct sched_workload *w)
 {
-	return (struct sim){ .cluster = c,
-			     .workload = w,
-			     .seed = d->common.seed,
-			     .round_ns = d->round_ns,
-			     .keep_history = d->charts.gantt ||
-					     d->charts.timeline };
+	return (struct sched_sim){ .cluster = c,
+				   .workload = w,
+				   .seed = d->common.seed,
+				   .round_ns = d->round_ns,
+				   .keep_history = d->charts.gantt ||
+						   d->charts.timeline };
 }
 
 /* Can what is asked for be drawn, of all cells? -EINVAL with a text. */
-static int check_charts(const struct chart_options *o, const struct sim *sim,
-			struct err *err)
+static int check_charts(const struct chart_options *o,
+			const struct sched_sim *sim, struct err *err)
 {
 	if (o->plot && !sim->cluster->whole.gpu_milli)
 		return err_set(err, -EINVAL,
@@ -261,7 +263,7 @@ static int check_charts(const struct chart_options *o, const struct sim *sim,
 			: 0;
 }
 
-int driver_check(const struct driver_options *d, const struct sim *sim,
+int driver_check(const struct driver_options *d, const struct sched_sim *sim,
 		 struct err *err)
 {
 	struct err note = { 0 };
@@ -274,7 +276,7 @@ int driver_check(const struct driver_options *d, const struct sim *sim,
 	return r;
 }
 
-void driver_tables(const struct chart_options *o, const struct sim *sim,
+void driver_tables(const struct chart_options *o, const struct sched_sim *sim,
 		   const char *kind)
 {
 	report_table(sim, kind);
@@ -283,7 +285,7 @@ void driver_tables(const struct chart_options *o, const struct sim *sim,
 			report_groups(sim, (enum report_by)i);
 }
 
-int driver_draw(const struct chart_options *o, const struct sim *sim,
+int driver_draw(const struct chart_options *o, const struct sched_sim *sim,
 		struct err *err)
 {
 	_cleanup_free_ struct history_named *v =

@@ -130,7 +130,7 @@ static int generate_slowdown(const char *word, double *ret, struct err *err)
 }
 
 static int slow_down(const struct generate *g, struct streams *s,
-		     struct job *job, struct err *err)
+		     struct sched_job *job, struct err *err)
 {
 	double factor;
 	int r = 0;
@@ -146,9 +146,10 @@ static int slow_down(const struct generate *g, struct streams *s,
 }
 
 static int generate_job(const struct generate *g, struct streams *s,
-			double *now_s, struct workload *w, struct err *err)
+			double *now_s, struct sched_workload *w,
+			struct err *err)
 {
-	struct job job = workload_job();
+	struct sched_job job = workload_job();
 	double work_s, gpus;
 	char user[32];
 	int r;
@@ -184,8 +185,8 @@ static int generate_job(const struct generate *g, struct streams *s,
 
 /* Each quantity has a random stream of its own, so that changing one leaves
  * the others. -EINVAL with a text, -ENOMEM. */
-static int generate_workload(const struct generate *g, struct workload *ret,
-			     struct err *err)
+static int generate_workload(const struct generate *g,
+			     struct sched_workload *ret, struct err *err)
 {
 	struct streams s = {
 		.arrivals = rng_stream(g->seed, "sched.arrivals", 0),
@@ -198,21 +199,21 @@ static int generate_workload(const struct generate *g, struct workload *ret,
 	double now_s = 0;
 	int r = 0;
 
-	*ret = (struct workload){ .format = "jobs" };
+	*ret = (struct sched_workload){ .format = "jobs" };
 	for (uint64_t i = 0; r == 0 && i < g->jobs; i++)
 		r = generate_job(g, &s, &now_s, ret, err);
 	return r < 0 ? r : workload_settle(ret);
 }
 
 /* As a trace of the format "jobs". */
-static int generate_print(const struct workload *w, FILE *f)
+static int generate_print(const struct sched_workload *w, FILE *f)
 {
 	bool cpus = w->n && w->jobs[0].cpu_work_ns > 0;
 
 	fprintf(f, "name,user,class,arrival_s,gpus,work_s%s\n",
 		cpus ? ",cpu_work_s" : "");
 	for (size_t i = 0; i < w->n; i++) {
-		const struct job *job = &w->jobs[i];
+		const struct sched_job *job = &w->jobs[i];
 
 		fprintf(f, "%s,%s,%s,%.9g,%u,%.9g", job->name,
 			w->users[job->user], w->classes[job->class],
@@ -313,7 +314,7 @@ static int make(const struct options *o, struct err *err)
 			      .jobs_per_hour = o->per_hour,
 			      .median_s = (double)o->median_ns / NS_PER_S,
 			      .sigma = o->sigma };
-	struct workload w = { 0 };
+	struct sched_workload w = { 0 };
 	int r = mix_parse(o->gpus, &g.gpus, err);
 
 	if (r == 0)

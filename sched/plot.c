@@ -39,7 +39,7 @@ static void write_cdf(const uint64_t *jct_ns, size_t n,
 	fputs("END\n", f);
 }
 
-static void write_use(const struct timeline *t, double gpus,
+static void write_use(const struct sched_timeline *t, double gpus,
 		      struct gnuplot_scale scale, size_t i, FILE *f)
 {
 	double bin = (double)t->bin_ns / NS_PER_S / scale.seconds;
@@ -54,7 +54,7 @@ static void write_use(const struct timeline *t, double gpus,
 }
 
 /* A line for each cell, of the data block of that name; NULL: the legend. */
-static void write_lines(const struct sim *sim, const char *block, FILE *f)
+static void write_lines(const struct sched_sim *sim, const char *block, FILE *f)
 {
 	size_t line = 0;
 
@@ -75,7 +75,7 @@ static void write_lines(const struct sim *sim, const char *block, FILE *f)
 }
 
 /* Above the panels, over the whole width. */
-static void write_legend(const struct sim *sim, double bottom, FILE *f)
+static void write_legend(const struct sched_sim *sim, double bottom, FILE *f)
 {
 	fprintf(f,
 		"set encoding utf8\nset multiplot\n"
@@ -95,12 +95,12 @@ struct ranges {
 	double last_s;		/* from the first arrival to the last end */
 };
 
-static struct ranges ranges_of(const struct sim *sim)
+static struct ranges ranges_of(const struct sched_sim *sim)
 {
 	struct ranges g = { .least_s = HUGE_VAL };
 
 	for (size_t i = 0; i < sim->n_cells; i++) {
-		const struct sim_cell *c = &sim->cells[i];
+		const struct sched_sim_cell *c = &sim->cells[i];
 
 		for (size_t k = 0; c->done && k < sim->workload->n; k++) {
 			double jct_s = (double)job_jct(&c->jobs[k]) / NS_PER_S;
@@ -114,13 +114,13 @@ static struct ranges ranges_of(const struct sim *sim)
 	return g;
 }
 
-static void write_data(const struct sim *sim, const struct ranges *g,
+static void write_data(const struct sched_sim *sim, const struct ranges *g,
 		       uint64_t *jct_ns, FILE *f)
 {
 	size_t n = sim->workload->n;
 
 	for (size_t i = 0; i < sim->n_cells; i++) {
-		const struct sim_cell *c = &sim->cells[i];
+		const struct sched_sim_cell *c = &sim->cells[i];
 
 		if (!c->done)
 			continue;
@@ -135,7 +135,7 @@ static void write_data(const struct sim *sim, const struct ranges *g,
 }
 
 /* Both panels have their place, whatever room their labels need. */
-static void write_panels(const struct sim *sim, const struct ranges *g,
+static void write_panels(const struct sched_sim *sim, const struct ranges *g,
 			 double bottom, double top, FILE *f)
 {
 	struct gnuplot_scale scale = gnuplot_scale(g->most_s);
@@ -168,7 +168,7 @@ static void write_panels(const struct sim *sim, const struct ranges *g,
 	fputs("unset multiplot\n", f);
 }
 
-int plot_draw(const struct sim *sim, const char *path, struct err *err)
+int plot_draw(const struct sched_sim *sim, const char *path, struct err *err)
 {
 	_cleanup_free_ uint64_t *jct_ns =
 		malloc((sim->workload->n + 1) * sizeof(*jct_ns));

@@ -20,7 +20,7 @@ struct replay {
 	const struct history *h;
 	struct cluster cluster;
 	struct frag_meter frag;
-	struct timeline *use;
+	struct sched_timeline *use;
 	bool *taken; /* by each run */
 	uint32_t *waiting;
 	size_t n_waiting; /* runs whose parts others have */
@@ -41,7 +41,7 @@ static int earlier(const void *a, const void *b)
 static bool take(struct replay *r, uint32_t run)
 {
 	const struct history_run *of = &r->h->runs[run];
-	const struct part *parts = &r->h->parts[of->first];
+	const struct sched_part *parts = &r->h->parts[of->first];
 
 	for (size_t k = 0; k < of->n_parts; k++)
 		if (!cluster_has(&r->cluster, &parts[k]))
@@ -118,7 +118,7 @@ static int replay_all(struct replay *r)
 	return 0;
 }
 
-int result_replay(const struct workload *w, const struct cluster *c,
+int result_replay(const struct sched_workload *w, const struct cluster *c,
 		  const struct history *h, struct sim_result *ret)
 {
 	struct replay r = { .h = h, .use = &ret->use };

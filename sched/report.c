@@ -61,7 +61,7 @@ static void print_use(const struct sim_result *r)
 	       units_human_duration(hist_mean(&r->decisions), cost));
 }
 
-static int name_width(const struct sim *sim)
+static int name_width(const struct sched_sim *sim)
 {
 	int width = NAME_MIN;
 
@@ -70,7 +70,7 @@ static int name_width(const struct sim *sim)
 	return MIN(width, NAME_MAX);
 }
 
-void report_table(const struct sim *sim, const char *kind)
+void report_table(const struct sched_sim *sim, const char *kind)
 {
 	const struct cluster *c = sim->cluster;
 	int width = name_width(sim);
@@ -80,7 +80,7 @@ void report_table(const struct sim *sim, const char *kind)
 	printf("%-*s %8s %7s %7s %7s %7s %7s %8s\n", width, "policy",
 	       "mean JCT", "p50", "p95", "p99", "max", "wait", "makespan");
 	for (size_t i = 0; i < sim->n_cells; i++) {
-		const struct sim_cell *cell = &sim->cells[i];
+		const struct sched_sim_cell *cell = &sim->cells[i];
 
 		if (!cell->done)
 			continue;
@@ -112,9 +112,9 @@ static void print_group(const char *name, const struct group_result *g,
 	putchar('\n');
 }
 
-void report_groups(const struct sim *sim, enum report_by by)
+void report_groups(const struct sched_sim *sim, enum report_by by)
 {
-	const struct workload *w = sim->workload;
+	const struct sched_workload *w = sim->workload;
 	bool users = by == REPORT_USERS;
 
 	printf("\n%-*s %6s %8s %7s %7s %7s %7s %7s %5s %6s %9s\n", NAME_MAX,
@@ -174,12 +174,13 @@ static json_t *json_groups(char *const *names, const struct group_result *g,
 	return a;
 }
 
-static json_t *json_jobs(const struct workload *w, const struct job *jobs)
+static json_t *json_jobs(const struct sched_workload *w,
+			 const struct sched_job *jobs)
 {
 	json_t *a = json_array();
 
 	for (size_t i = 0; i < w->n; i++) {
-		const struct job *job = &jobs[i];
+		const struct sched_job *job = &jobs[i];
 
 		json_array_append_new(
 			a,
@@ -199,7 +200,7 @@ static json_t *json_jobs(const struct workload *w, const struct job *jobs)
 }
 
 /* GPUs that were allocated, on average in each bin; null: not known. */
-static json_t *json_use(const struct timeline *t)
+static json_t *json_use(const struct sched_timeline *t)
 {
 	json_t *a;
 
@@ -212,10 +213,10 @@ static json_t *json_use(const struct timeline *t)
 			 "gpus", a);
 }
 
-static json_t *json_cell(const struct sim *sim, const struct sim_cell *c,
-			 bool per_job)
+static json_t *json_cell(const struct sched_sim *sim,
+			 const struct sched_sim_cell *c, bool per_job)
 {
-	const struct workload *w = sim->workload;
+	const struct sched_workload *w = sim->workload;
 	const struct sim_result *r = &c->result;
 	bool has_ratio = r->gpus > 0;
 	json_t *j = json_group(NULL, &r->all, has_ratio);
@@ -251,7 +252,7 @@ static json_t *json_cell(const struct sim *sim, const struct sim_cell *c,
 	return j;
 }
 
-json_t *report_json(const struct sim *sim, bool per_job)
+json_t *report_json(const struct sched_sim *sim, bool per_job)
 {
 	json_t *a = json_array();
 

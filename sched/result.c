@@ -7,7 +7,7 @@
 #include "common/util.h"
 #include "sched/sim.h"
 
-static double completion_s(const struct job *job)
+static double completion_s(const struct sched_job *job)
 {
 	return (double)job_jct(job) / NS_PER_S;
 }
@@ -36,23 +36,23 @@ static struct summary summarise(double *v, size_t n)
 }
 
 /* How much longer it took than alone, on a GPU. */
-static double slowdown(const struct job *job)
+static double slowdown(const struct sched_job *job)
 {
 	return completion_s(job) * NS_PER_S / job->work_ns;
 }
 
-static uint32_t in_all(const struct job *job)
+static uint32_t in_all(const struct sched_job *job)
 {
 	(void)job;
 	return 0;
 }
 
-static uint32_t in_user(const struct job *job)
+static uint32_t in_user(const struct sched_job *job)
 {
 	return job->user;
 }
 
-static uint32_t in_class(const struct job *job)
+static uint32_t in_class(const struct sched_job *job)
 {
 	return job->class;
 }
@@ -75,7 +75,7 @@ static int sooner(const void *a, const void *b)
  * Finish-time ratios. How many jobs were there during one is the difference of
  * the sum over time of that number at its end and at its arrival.
  */
-static int finish_times(const struct job *jobs, size_t n, double gpus,
+static int finish_times(const struct sched_job *jobs, size_t n, double gpus,
 			double *ret)
 {
 	_cleanup_free_ struct ending *ends = malloc((n + 1) * sizeof(*ends));
@@ -114,7 +114,7 @@ struct numbers {
 	double *times, *finish;
 };
 
-static void add_member(struct group_result *g, const struct job *job,
+static void add_member(struct group_result *g, const struct sched_job *job,
 		       double finish)
 {
 	double run_s = (double)job->run_ns / NS_PER_S;
@@ -144,8 +144,8 @@ static void divide(struct group_result *g)
 }
 
 /* `n_groups` of them, each in the order of its jobs. */
-static int make_groups(const struct job *jobs, size_t n,
-		       uint32_t (*group_of)(const struct job *job),
+static int make_groups(const struct sched_job *jobs, size_t n,
+		       uint32_t (*group_of)(const struct sched_job *job),
 		       struct group_result *ret, size_t n_groups,
 		       const struct numbers *v)
 {
@@ -175,7 +175,7 @@ static int make_groups(const struct job *jobs, size_t n,
 	return 0;
 }
 
-int result_make(const struct workload *w, const struct job *jobs,
+int result_make(const struct sched_workload *w, const struct sched_job *jobs,
 		struct sim_result *ret)
 {
 	_cleanup_free_ double *times = malloc((w->n + 1) * sizeof(double));

@@ -143,7 +143,7 @@ static int open_folder(const char *dir, int *ret_lock, struct err *err)
 }
 
 /* What a command that goes on must repeat: its options, and what they name. */
-static json_t *identity(const struct options *o, const struct workload *w,
+static json_t *identity(const struct options *o, const struct sched_workload *w,
 			const struct cluster *c)
 {
 	json_t *j = conf_json(fields, o), *words = json_array();
@@ -181,7 +181,8 @@ static json_t *identity(const struct options *o, const struct workload *w,
 /* The policy on the event clock, and live. */
 enum { SIMULATED, LIVE, N_CELLS };
 
-static int make_cells(struct sim *sim, const struct options *o, struct err *err)
+static int make_cells(struct sched_sim *sim, const struct options *o,
+		      struct err *err)
 {
 	static const char *const clocks[] = { ", simulated", ", live" };
 	int r = 0;
@@ -199,7 +200,7 @@ static int make_cells(struct sim *sim, const struct options *o, struct err *err)
 /* arbitrary: more than starts of processes take from jobs of minutes */
 #define FAR .2
 
-static void check_lengths(const struct sim *sim)
+static void check_lengths(const struct sched_sim *sim)
 {
 	double ratio = sim->cells[LIVE].result.all.run_s /
 		       sim->cells[SIMULATED].result.all.run_s;
@@ -212,9 +213,9 @@ static void check_lengths(const struct sim *sim)
 }
 
 /* Takes over the jobs. */
-static int live_result(struct live *l, struct sim *sim)
+static int live_result(struct live *l, struct sched_sim *sim)
 {
-	struct sim_cell *c = &sim->cells[LIVE];
+	struct sched_sim_cell *c = &sim->cells[LIVE];
 	double gpus = (double)sim->cluster->whole.gpu_milli / GPU_MILLI;
 	int r;
 
@@ -239,12 +240,12 @@ static int live_result(struct live *l, struct sim *sim)
 	return 0;
 }
 
-static int write_record(const struct options *o, const struct sim *sim,
+static int write_record(const struct options *o, const struct sched_sim *sim,
 			const struct live *l, struct err *err)
 {
 	json_auto_t *results = report_json(sim, o->d.per_job);
 	json_t *words = json_array(), *names = json_array(), *j;
-	const struct workload *w = sim->workload;
+	const struct sched_workload *w = sim->workload;
 
 	for (char **word = o->command; *word; word++)
 		json_array_append_new(words, json_bytes(*word));
@@ -264,8 +265,8 @@ static int write_record(const struct options *o, const struct sim *sim,
 
 /* --- from options to results ---------------------------------------------- */
 
-static int run_both(const struct options *o, struct sim *sim, struct live *l,
-		    struct err *err)
+static int run_both(const struct options *o, struct sched_sim *sim,
+		    struct live *l, struct err *err)
 {
 	json_auto_t *same = identity(o, sim->workload, sim->cluster);
 	struct live_config config = {
@@ -297,11 +298,11 @@ static int run_both(const struct options *o, struct sim *sim, struct live *l,
 	return r;
 }
 
-static int run(const void *options, struct cluster *c, struct workload *w,
+static int run(const void *options, struct cluster *c, struct sched_workload *w,
 	       struct err *err)
 {
 	const struct options *o = options;
-	struct sim sim = driver_sim(&o->d, c, w);
+	struct sched_sim sim = driver_sim(&o->d, c, w);
 	_cleanup_close_ int lock = -1;
 	struct live l = { .stop = { .fd = -1 } };
 	int r = make_cells(&sim, o, err);

@@ -39,8 +39,8 @@ DEFINE_HEAP(dues, struct due, sooner, placed)
 
 struct event_clock {
 	struct sched_run run;
-	struct sim *sim;
-	struct sim_cell *cell;
+	struct sched_sim *sim;
+	struct sched_sim_cell *cell;
 	struct due *heap;
 	size_t n_heap;
 	uint32_t *places;
@@ -128,8 +128,8 @@ static void complete(struct event_clock *c)
 
 	while (c->n_heap && c->heap[0].at_ns <= r->now_ns) {
 		uint32_t which = c->heap[0].job;
-		const struct job *mate = r->jobs[which].mate;
-		const struct job *group[GROUP_MAX];
+		const struct sched_job *mate = r->jobs[which].mate;
+		const struct sched_job *group[GROUP_MAX];
 		size_t n_group;
 
 		remove_due(c, which);
@@ -246,8 +246,8 @@ static const struct sched_run_ops event_clock_ops = {
 
 /* --- a cell --------------------------------------------------------------- */
 
-struct sched_run_config sim_run_config(const struct sim *sim,
-				       const struct sim_cell *cell)
+struct sched_run_config sim_run_config(const struct sched_sim *sim,
+				       const struct sched_sim_cell *cell)
 {
 	return (struct sched_run_config){ .cluster = sim->cluster,
 					  .jobs = sim->workload->jobs,
@@ -261,7 +261,7 @@ struct sched_run_config sim_run_config(const struct sim *sim,
 
 static int begin(struct event_clock *c, struct err *err)
 {
-	const struct workload *w = c->sim->workload;
+	const struct sched_workload *w = c->sim->workload;
 	struct sched_run *r = &c->run;
 	struct sched_run_config of = sim_run_config(c->sim, c->cell);
 	int e = run_init(r, &event_clock_ops, &of, err);
@@ -301,7 +301,7 @@ static void sum_up(const struct event_clock *c, struct sim_result *ret)
 	ret->frag_known = c->frag.f.n > 0;
 }
 
-int sim_run(struct sim *sim, struct sim_cell *cell, struct err *err)
+int sim_run(struct sched_sim *sim, struct sched_sim_cell *cell, struct err *err)
 {
 	struct event_clock c = { .sim = sim, .cell = cell };
 	int e = begin(&c, err);
@@ -324,10 +324,10 @@ int sim_run(struct sim *sim, struct sim_cell *cell, struct err *err)
 	return e;
 }
 
-void sim_fini(struct sim *sim)
+void sim_fini(struct sched_sim *sim)
 {
 	for (size_t i = 0; i < sim->n_cells; i++) {
-		struct sim_cell *c = &sim->cells[i];
+		struct sched_sim_cell *c = &sim->cells[i];
 
 		plugin_choice_fini(&c->policy);
 		plugin_choice_fini(&c->placement);

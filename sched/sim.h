@@ -49,7 +49,7 @@ struct sim_result {
 	double frag;
 	bool frag_known;
 	/* of GPUs: how many were allocated; zeros: not known */
-	struct timeline use;
+	struct sched_timeline use;
 	/* GPU time in which jobs needed more memory than their GPU has */
 	double over_s;
 	uint64_t n_preempted, n_moved, n_decisions, n_events;
@@ -57,22 +57,23 @@ struct sim_result {
 };
 
 /* A policy with a placement on a workload and a cluster. */
-struct sim_cell {
+struct sched_sim_cell {
 	struct plugin_choice policy, placement;
-	char *name;	  /* "srtf", "srtf tune" */
-	struct job *jobs; /* as they ended; the names are the workload's */
-	struct history history; /* if the struct sim asks for it */
+	char *name; /* "srtf", "srtf tune" */
+	struct sched_job
+		*jobs; /* as they ended; the names are the workload's */
+	struct history history; /* if the struct sched_sim asks for it */
 	struct sim_result result;
 	bool done;
 };
 
-struct sim {
+struct sched_sim {
 	const struct cluster *cluster; /* all free */
-	const struct workload *workload;
+	const struct sched_workload *workload;
 	uint64_t seed;
 	uint64_t round_ns; /* decisions at its multiples; 0: at each event */
 	bool keep_history;
-	struct sim_cell *cells;
+	struct sched_sim_cell *cells;
 	size_t n_cells;
 	struct progress bar;
 	uint64_t n_done;  /* jobs, of all cells */
@@ -80,36 +81,38 @@ struct sim {
 };
 
 /* Can every job run on the cluster? -EINVAL with a text that names one. */
-int sim_check(const struct workload *w, const struct cluster *c,
+int sim_check(const struct sched_workload *w, const struct cluster *c,
 	      struct err *err);
 /* Are there nodes without GPUs that no job can use, although some could run on
  * CPUs? With a text that says so. */
-bool sim_cpus_idle(const struct workload *w, const struct cluster *c,
+bool sim_cpus_idle(const struct sched_workload *w, const struct cluster *c,
 		   struct err *ret);
 /* Nothing happens any more, and not all jobs are done: -EDEADLK with a text
  * that says why. */
-int sim_stuck(const struct sim *sim, const struct job *jobs, struct err *err);
+int sim_stuck(const struct sched_sim *sim, const struct sched_job *jobs,
+	      struct err *err);
 /* What a cell runs. */
-struct sched_run_config sim_run_config(const struct sim *sim,
-				       const struct sim_cell *cell);
+struct sched_run_config sim_run_config(const struct sched_sim *sim,
+				       const struct sched_sim_cell *cell);
 /*
  * Run a cell until all jobs are done. -EINVAL with a text: the policy breaks
  * its contract; -EDEADLK: it leaves jobs waiting; -EINTR, -ENOMEM.
  */
-int sim_run(struct sim *sim, struct sim_cell *cell, struct err *err);
-void sim_fini(struct sim *sim);
+int sim_run(struct sched_sim *sim, struct sched_sim_cell *cell,
+	    struct err *err);
+void sim_fini(struct sched_sim *sim);
 
 /* Completion time of a job that is done: from arrival to end. */
-static inline uint64_t job_jct(const struct job *job)
+static inline uint64_t job_jct(const struct sched_job *job)
 {
 	return job->end_ns - job->arrival_ns;
 }
 
 /* Fill in the result from the jobs, which are all done. -ENOMEM. */
-int result_make(const struct workload *w, const struct job *jobs,
+int result_make(const struct sched_workload *w, const struct sched_job *jobs,
 		struct sim_result *ret);
 /* The use of GPUs, and the fragmentation, from a history. -ENOMEM. */
-int result_replay(const struct workload *w, const struct cluster *c,
+int result_replay(const struct sched_workload *w, const struct cluster *c,
 		  const struct history *h, struct sim_result *ret);
 void result_fini(struct sim_result *r);
 /* The nearest rank of `n` numbers, 1 or more, which are sorted. */
@@ -117,14 +120,14 @@ double result_quantile(const double *v, size_t n, double q);
 
 /* Draw completion times and the use of GPUs of the cells that are done into a
  * file that gnuplot_check() accepts. -errno with a text. */
-int plot_draw(const struct sim *sim, const char *path, struct err *err);
+int plot_draw(const struct sched_sim *sim, const char *path, struct err *err);
 
 /* `kind`: what the header says, "SIMULATED". */
-void report_table(const struct sim *sim, const char *kind);
+void report_table(const struct sched_sim *sim, const char *kind);
 /* A table for the users, or the classes, of each cell. */
 enum report_by { REPORT_USERS, REPORT_CLASSES };
-void report_groups(const struct sim *sim, enum report_by by);
+void report_groups(const struct sched_sim *sim, enum report_by by);
 /* "results": NULL: no memory. */
-json_t *report_json(const struct sim *sim, bool per_job);
+json_t *report_json(const struct sched_sim *sim, bool per_job);
 
 #endif

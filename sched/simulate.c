@@ -56,7 +56,7 @@ static const struct cli_program program = {
 /* --- the cells: every policy with every placement ------------------------- */
 
 struct making {
-	struct sim *sim;
+	struct sched_sim *sim;
 	const struct options *o;
 	const char *policy;
 };
@@ -64,8 +64,8 @@ struct making {
 static int add_cell(void *ctx, const char *placement, struct err *err)
 {
 	struct making *m = ctx;
-	struct sim *sim = m->sim;
-	struct sim_cell *c =
+	struct sched_sim *sim = m->sim;
+	struct sched_sim_cell *c =
 		reallocarray(sim->cells, sim->n_cells + 1, sizeof(*c));
 
 	if (!c)
@@ -92,12 +92,13 @@ static int add_policy(void *ctx, const char *policy, struct err *err)
 
 static void interrupted(void *ctx)
 {
-	struct sim *sim = ctx;
+	struct sched_sim *sim = ctx;
 
 	atomic_store(&sim->stop, true);
 }
 
-static int run_cells(const struct options *o, struct sim *sim, struct err *err)
+static int run_cells(const struct options *o, struct sched_sim *sim,
+		     struct err *err)
 {
 	struct interrupt interrupt = { .fn = interrupted, .ctx = sim };
 	int r;
@@ -115,7 +116,7 @@ static int run_cells(const struct options *o, struct sim *sim, struct err *err)
 	return r;
 }
 
-static int write_record(const struct options *o, const struct sim *sim,
+static int write_record(const struct options *o, const struct sched_sim *sim,
 			struct err *err)
 {
 	json_t *j = input_describe(json_object(), sim->workload, sim->cluster);
@@ -124,11 +125,11 @@ static int write_record(const struct options *o, const struct sim *sim,
 	return input_record(j, fields, o, &o->d.common, err);
 }
 
-static int simulate(const void *options, struct cluster *c, struct workload *w,
-		    struct err *err)
+static int simulate(const void *options, struct cluster *c,
+		    struct sched_workload *w, struct err *err)
 {
 	const struct options *o = options;
-	struct sim sim = driver_sim(&o->d, c, w);
+	struct sched_sim sim = driver_sim(&o->d, c, w);
 	struct making making = { .sim = &sim, .o = o };
 	/* of groups of 2 jobs, 3, and so on */
 	int r = input_percentages(o->interference, GROUP_MAX - 1,

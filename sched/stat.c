@@ -44,14 +44,14 @@ struct stat_sums {
 	double *work; /* sorted, s */
 };
 
-static int sum_up(const struct workload *w, struct stat_sums *s)
+static int sum_up(const struct sched_workload *w, struct stat_sums *s)
 {
 	s->classes = calloc(w->n_classes + 1, sizeof(*s->classes));
 	s->work = malloc((w->n + 1) * sizeof(*s->work));
 	if (!s->classes || !s->work)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->n; i++) {
-		const struct job *job = &w->jobs[i];
+		const struct sched_job *job = &w->jobs[i];
 		double gpus = (double)job_gpu_milli(job) / GPU_MILLI;
 		double work_s = job->work_ns / NS_PER_S;
 
@@ -72,7 +72,7 @@ static int sum_up(const struct workload *w, struct stat_sums *s)
 	return 0;
 }
 
-static void print(const struct workload *w, const struct stat_sums *s)
+static void print(const struct sched_workload *w, const struct stat_sums *s)
 {
 	printf("format     %s\n", w->format);
 	printf("jobs       %zu, %zu on a shared GPU, %zu without GPU\n", w->n,
@@ -92,7 +92,7 @@ static void print(const struct workload *w, const struct stat_sums *s)
 		       s->gpu_s > 0 ? 100 * s->classes[i].gpu_s / s->gpu_s : 0);
 }
 
-static json_t *record(const struct workload *w, const struct stat_sums *s)
+static json_t *record(const struct sched_workload *w, const struct stat_sums *s)
 {
 	json_t *classes = json_array();
 
@@ -117,7 +117,7 @@ static json_t *record(const struct workload *w, const struct stat_sums *s)
 static int describe(const struct options *o, struct err *err)
 {
 	struct cluster models = { 0 };
-	struct workload w = { 0 };
+	struct sched_workload w = { 0 };
 	struct stat_sums s = { 0 };
 	int r = input_workload(&o->input, &models, WORKLOAD_RUNS, &w, err);
 

@@ -50,7 +50,7 @@ struct panel {
 };
 
 struct gantt {
-	const struct workload *w;
+	const struct sched_workload *w;
 	struct colouring colouring;
 	struct panel *panels;
 	size_t n;
@@ -59,7 +59,7 @@ struct gantt {
 	double height;
 };
 
-static struct colouring choose_colours(const struct workload *w)
+static struct colouring choose_colours(const struct sched_workload *w)
 {
 	if (w->n_classes > 1 && w->n_classes <= GNUPLOT_COLOURS)
 		return (struct colouring){ w->classes, w->n_classes, true };
@@ -70,7 +70,7 @@ static struct colouring choose_colours(const struct workload *w)
 
 static size_t colour_of(const struct gantt *g, uint32_t job)
 {
-	const struct job *of = &g->w->jobs[job];
+	const struct sched_job *of = &g->w->jobs[job];
 
 	if (!g->colouring.names)
 		return job % GNUPLOT_COLOURS;
@@ -102,7 +102,7 @@ static int check_size(size_t n_bars, double height, struct err *err)
 		       n_bars, height, BARS_MAX, HEIGHT_MAX);
 }
 
-int gantt_check(const char *path, const struct workload *w,
+int gantt_check(const char *path, const struct sched_workload *w,
 		const struct cluster *c, size_t n, struct err *err)
 {
 	size_t n_rows = 0, n_bars = 0;
@@ -195,7 +195,7 @@ static size_t write_names(const struct gantt *g, size_t panel, FILE *f)
 	fprintf(f, "$names%zu << END\n", panel);
 	for (size_t i = 0; i < p->rows.n_bars; i++) {
 		uint32_t run = p->rows.bars[i].run;
-		const struct job *job =
+		const struct sched_job *job =
 			&g->w->jobs[p->of->history->runs[run].job];
 		struct box b = box_of(g, p, i);
 
@@ -332,7 +332,7 @@ static void write_script(const struct gantt *g, size_t *n_names, FILE *f)
 	fputs("unset multiplot\n", f);
 }
 
-int gantt_draw(const char *path, const struct workload *w,
+int gantt_draw(const char *path, const struct sched_workload *w,
 	       const struct cluster *c, const struct history_named *panels,
 	       size_t n, struct err *err)
 {

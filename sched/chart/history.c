@@ -22,14 +22,14 @@ void history_fini(struct history *h)
 }
 
 static bool has_parts(const struct history *h, const struct history_run *r,
-		      const struct job *of)
+		      const struct sched_job *of)
 {
 	return r->n_parts == of->n_parts &&
 	       !memcmp(&h->parts[r->first], of->parts,
 		       of->n_parts * sizeof(*of->parts));
 }
 
-int history_begin(struct history *h, uint32_t job, const struct job *of,
+int history_begin(struct history *h, uint32_t job, const struct sched_job *of,
 		  uint64_t now_ns)
 {
 	struct history_run *last = h->last[job] ? &h->runs[h->last[job] - 1]
@@ -123,7 +123,7 @@ static int add_run(const struct history *h, const struct cluster *c,
 	if (of->until_ns <= of->from_ns)
 		return 0;
 	for (size_t k = 0; k < of->n_parts; k++) {
-		const struct part *p = &h->parts[of->first + k];
+		const struct sched_part *p = &h->parts[of->first + k];
 
 		if (!p->gpus)
 			r = add_bar(ret,

@@ -18,7 +18,7 @@ struct history_run {
 struct history {
 	struct history_run *runs; /* by beginning */
 	size_t n, allocated;
-	struct part *parts;
+	struct sched_part *parts;
 	size_t n_parts, parts_allocated;
 	size_t *last; /* of each job: its last run, counted from 1 */
 };
@@ -34,7 +34,7 @@ int history_init(struct history *h, size_t n_jobs);
 void history_fini(struct history *h);
 /* The job runs on its parts from now on. A run that ended just now on the same
  * ones goes on. -ENOMEM. */
-int history_begin(struct history *h, uint32_t job, const struct job *of,
+int history_begin(struct history *h, uint32_t job, const struct sched_job *of,
 		  uint64_t now_ns);
 /* It ends, if it runs. */
 void history_end(struct history *h, uint32_t job, uint64_t now_ns);

@@ -14,7 +14,7 @@
 
 struct writer {
 	struct trace_events events;
-	const struct workload *w;
+	const struct sched_workload *w;
 	const struct cluster *c;
 	const struct history_named *of;
 	uint32_t pid; /* of the schedule; its nodes have those behind it */
@@ -129,9 +129,9 @@ static void write_tracks(struct writer *w, const struct history_rows *rows,
 /* --- runs ----------------------------------------------------------------- */
 
 /* The part of the run on the node. */
-static const struct part *part_on(const struct history *h,
-				  const struct history_run *r, uint32_t node,
-				  bool cpus)
+static const struct sched_part *part_on(const struct history *h,
+					const struct history_run *r,
+					uint32_t node, bool cpus)
 {
 	size_t k = 0;
 
@@ -147,8 +147,8 @@ static void write_run(struct writer *w, const struct history_rows *rows,
 	const struct history *h = w->of->history;
 	const struct history_row *row = &rows->rows[bar->row];
 	const struct history_run *r = &h->runs[bar->run];
-	const struct job *job = &w->w->jobs[r->job];
-	const struct part *p = part_on(h, r, row->node, row->gpu < 0);
+	const struct sched_job *job = &w->w->jobs[r->job];
+	const struct sched_part *p = part_on(h, r, row->node, row->gpu < 0);
 	FILE *f = trace_events_next(&w->events);
 
 	fprintf(f,
@@ -190,7 +190,7 @@ static int write_schedule(struct writer *w)
 	return r;
 }
 
-int perfetto_write(const char *path, const struct workload *w,
+int perfetto_write(const char *path, const struct sched_workload *w,
 		   const struct cluster *c, const struct history_named *v,
 		   size_t n, struct err *err)
 {

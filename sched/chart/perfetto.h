@@ -12,7 +12,7 @@
 
 /* All schedules in one file. Times are those of the trace. -errno with a text,
  * -ENOMEM. */
-int perfetto_write(const char *path, const struct workload *w,
+int perfetto_write(const char *path, const struct sched_workload *w,
 		   const struct cluster *c, const struct history_named *v,
 		   size_t n, struct err *err);
 

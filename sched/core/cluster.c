@@ -24,7 +24,7 @@ int cluster_model(struct cluster *c, const char *name)
 	return (int)i;
 }
 
-static void clear_node(struct node *n)
+static void clear_node(struct sched_node *n)
 {
 	n->cpu_free = n->cpu_milli;
 	n->memory_free = n->memory_mib;
@@ -34,8 +34,8 @@ static void clear_node(struct node *n)
 	n->changes++;
 }
 
-int cluster_add(struct cluster *c, const struct node *n, const char *model,
-		uint64_t count)
+int cluster_add(struct cluster *c, const struct sched_node *n,
+		const char *model, uint64_t count)
 {
 	int m = cluster_model(c, model), r;
 
@@ -48,7 +48,7 @@ int cluster_add(struct cluster *c, const struct node *n, const char *model,
 	if (r < 0)
 		return r;
 	for (uint64_t i = 0; i < count; i++) {
-		struct node *to = &c->nodes[c->n++];
+		struct sched_node *to = &c->nodes[c->n++];
 
 		*to = *n;
 		to->model = (uint8_t)m;
@@ -88,10 +88,11 @@ int cluster_copy(const struct cluster *from, struct cluster *ret)
 void cluster_sync(struct cluster *to, const struct cluster *from)
 {
 	for (size_t i = 0; i < from->n; i++) {
-		struct node *n = &to->nodes[i];
+		struct sched_node *n = &to->nodes[i];
 		uint32_t changes = n->changes;
 
-		if (!memcmp(n, &from->nodes[i], offsetof(struct node, changes)))
+		if (!memcmp(n, &from->nodes[i],
+			    offsetof(struct sched_node, changes)))
 			continue;
 		*n = from->nodes[i];
 		n->changes = changes + 1;
@@ -100,7 +101,7 @@ void cluster_sync(struct cluster *to, const struct cluster *from)
 }
 
 /* What is taken of a node is not free. */
-static void count_taken(const struct node *n, struct capacity *free)
+static void count_taken(const struct sched_node *n, struct capacity *free)
 {
 	free->cpu_milli -= n->cpu_milli - n->cpu_free;
 	free->memory_mib -= n->memory_mib - n->memory_free;
@@ -124,14 +125,14 @@ void cluster_set_down(struct cluster *c, uint32_t node, bool down)
 	c->nodes[node].changes++;
 }
 
-bool cluster_has(const struct cluster *c, const struct part *p)
+bool cluster_has(const struct cluster *c, const struct sched_part *p)
 {
 	return cluster_fits(c, p) && !(p->gpus && c->nodes[p->node].down);
 }
 
-bool cluster_fits(const struct cluster *c, const struct part *p)
+bool cluster_fits(const struct cluster *c, const struct sched_part *p)
 {
-	const struct node *n;
+	const struct sched_node *n;
 
 	if (p->node >= c->n)
 		return false;
@@ -145,9 +146,9 @@ bool cluster_fits(const struct cluster *c, const struct part *p)
 	return true;
 }
 
-void cluster_take(struct cluster *c, const struct part *p)
+void cluster_take(struct cluster *c, const struct sched_part *p)
 {
-	struct node *n = &c->nodes[p->node];
+	struct sched_node *n = &c->nodes[p->node];
 
 	for (uint32_t g = 0; g < n->n_gpus; g++)
 		if (p->gpus >> g & 1)
@@ -161,9 +162,9 @@ void cluster_take(struct cluster *c, const struct part *p)
 	c->free.memory_mib -= p->memory_mib;
 }
 
-void cluster_give(struct cluster *c, const struct part *p)
+void cluster_give(struct cluster *c, const struct sched_part *p)
 {
-	struct node *n = &c->nodes[p->node];
+	struct sched_node *n = &c->nodes[p->node];
 
 	for (uint32_t g = 0; g < n->n_gpus; g++)
 		if (p->gpus >> g & 1)

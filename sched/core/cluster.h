@@ -32,7 +32,7 @@ enum {
 #define CLUSTER_CPU_MAX 1000000u /* of a node, in CPUs */
 #define CLUSTER_MEMORY_MAX (1ull << 40)
 
-struct node {
+struct sched_node {
 	uint8_t model; /* of its GPUs: index into the names */
 	uint8_t n_gpus;
 	bool down; /* of its GPUs none can be taken now */
@@ -53,7 +53,7 @@ struct node {
 };
 
 /* Resources on one node. */
-struct part {
+struct sched_part {
 	uint32_t node;
 	uint32_t gpus;	    /* a bit for each */
 	uint32_t gpu_milli; /* of each of them */
@@ -67,7 +67,7 @@ struct capacity {
 };
 
 struct cluster {
-	struct node *nodes;
+	struct sched_node *nodes;
 	size_t n, allocated;
 	struct capacity whole, free;
 	double cache_mib, remote_mib_s;
@@ -81,8 +81,8 @@ struct cluster {
 
 /* Add `count` free nodes like `n`, of which only the constant part is read;
  * `model` names their GPUs. -ENOMEM; -E2BIG: more than there may be. */
-int cluster_add(struct cluster *c, const struct node *n, const char *model,
-		uint64_t count);
+int cluster_add(struct cluster *c, const struct sched_node *n,
+		const char *model, uint64_t count);
 void cluster_fini(struct cluster *c);
 /* The index of a model of GPUs, new if need be; -ENOMEM, -E2BIG. */
 int cluster_model(struct cluster *c, const char *name);
@@ -99,15 +99,15 @@ void cluster_clear(struct cluster *c);
  * again. What is taken stays so. */
 void cluster_set_down(struct cluster *c, uint32_t node, bool down);
 /* Is all of the part free? */
-bool cluster_has(const struct cluster *c, const struct part *p);
+bool cluster_has(const struct cluster *c, const struct sched_part *p);
 /* The same, whatever is down: of who had it a moment ago. */
-bool cluster_fits(const struct cluster *c, const struct part *p);
+bool cluster_fits(const struct cluster *c, const struct sched_part *p);
 /* Take a part, which must be free, and give it back. */
-void cluster_take(struct cluster *c, const struct part *p);
-void cluster_give(struct cluster *c, const struct part *p);
+void cluster_take(struct cluster *c, const struct sched_part *p);
+void cluster_give(struct cluster *c, const struct sched_part *p);
 
 /* Number of GPUs of the part. */
-static inline uint32_t part_gpus(const struct part *p)
+static inline uint32_t part_gpus(const struct sched_part *p)
 {
 	return (uint32_t)__builtin_popcount(p->gpus);
 }
@@ -121,7 +121,7 @@ static inline uint32_t part_class(uint32_t n_gpus, uint32_t gpu_milli)
 }
 
 /* GPUs of the node that have `milli` free, and can be taken. */
-static inline uint32_t node_gpus(const struct node *n, uint32_t milli)
+static inline uint32_t node_gpus(const struct sched_node *n, uint32_t milli)
 {
 	uint32_t count = 0;
 
@@ -131,7 +131,7 @@ static inline uint32_t node_gpus(const struct node *n, uint32_t milli)
 }
 
 /* Free thousandths of all its GPUs. */
-static inline uint32_t node_gpu_free(const struct node *n)
+static inline uint32_t node_gpu_free(const struct sched_node *n)
 {
 	uint32_t sum = 0;
 

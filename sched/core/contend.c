@@ -12,7 +12,7 @@
 #define PAGING 0.1
 
 int contention_init(struct contention *c, const struct cluster *cluster,
-		    const struct job *jobs, size_t n_jobs)
+		    const struct sched_job *jobs, size_t n_jobs)
 {
 	bool known = false;
 
@@ -32,20 +32,20 @@ void contention_fini(struct contention *c)
 }
 
 static const struct gpu_load *load_of(const struct contention *c,
-				      const struct part *p, uint32_t gpu)
+				      const struct sched_part *p, uint32_t gpu)
 {
 	return &c->gpus[p->node * (size_t)CLUSTER_GPUS_MAX + gpu];
 }
 
-static bool is_over(const struct gpu_load *g, const struct node *n)
+static bool is_over(const struct gpu_load *g, const struct sched_node *n)
 {
 	return n->gpu_memory_mib && g->memory_mib > n->gpu_memory_mib;
 }
 
-static void add(struct contention *c, const struct job *job)
+static void add(struct contention *c, const struct sched_job *job)
 {
 	for (size_t k = 0; k < job->n_parts; k++) {
-		const struct part *p = &job->parts[k];
+		const struct sched_part *p = &job->parts[k];
 		struct gpu_load *g =
 			&c->gpus[p->node * (size_t)CLUSTER_GPUS_MAX];
 
@@ -58,7 +58,8 @@ static void add(struct contention *c, const struct job *job)
 }
 
 void contention_see(struct contention *c, const struct cluster *cluster,
-		    const struct job *jobs, const uint32_t *active, size_t n)
+		    const struct sched_job *jobs, const uint32_t *active,
+		    size_t n)
 {
 	if (!c->gpus)
 		return;
@@ -75,7 +76,8 @@ void contention_see(struct contention *c, const struct cluster *cluster,
 
 /* The rate with those on its GPUs. */
 static double rate_beside(const struct contention *c,
-			  const struct cluster *cluster, const struct job *job)
+			  const struct cluster *cluster,
+			  const struct sched_job *job)
 {
 	double busy = 1;
 	bool over = false;
@@ -83,7 +85,7 @@ static double rate_beside(const struct contention *c,
 	if (job->mate || !c->gpus)
 		return interleave_rate(cluster, job);
 	for (size_t k = 0; k < job->n_parts; k++) {
-		const struct part *p = &job->parts[k];
+		const struct sched_part *p = &job->parts[k];
 
 		for (uint32_t i = 0; p->gpus >> i; i++) {
 			const struct gpu_load *g = load_of(c, p, i);
@@ -100,9 +102,10 @@ static double rate_beside(const struct contention *c,
 }
 
 double contention_rate(const struct contention *c,
-		       const struct cluster *cluster, const struct job *job)
+		       const struct cluster *cluster,
+		       const struct sched_job *job)
 {
-	const struct job *group[GROUP_MAX];
+	const struct sched_job *group[GROUP_MAX];
 	size_t n = job_group(job, group);
 	double speed = 1;
 

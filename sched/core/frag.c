@@ -36,7 +36,7 @@ static int by_share(const void *a, const void *b)
 	return by_kind(a, b);
 }
 
-int frag_init(struct frag *f, const struct job *jobs, size_t n)
+int frag_init(struct frag *f, const struct sched_job *jobs, size_t n)
 {
 	struct frag_job *v = calloc(n + 1, sizeof(*v));
 	size_t kinds = 0;
@@ -89,7 +89,7 @@ enum reason {
  * Free GPUs that do not have what one GPU of the job takes are lost to it; all
  * are if it needs none, may not run there, or finds too few GPUs or CPUs.
  */
-static enum reason lost(const struct frag_job *job, const struct node *n,
+static enum reason lost(const struct frag_job *job, const struct sched_node *n,
 			uint32_t idle, uint32_t *ret)
 {
 	bool cpu = job->cpu_milli <= n->cpu_free;
@@ -114,7 +114,7 @@ static enum reason lost(const struct frag_job *job, const struct node *n,
 	return NO_GPU;
 }
 
-double frag_node(const struct frag *f, const struct node *n)
+double frag_node(const struct frag *f, const struct sched_node *n)
 {
 	uint32_t idle = node_gpu_free(n), milli;
 	double sums[REASONS] = { 0 }, sum = 0;
@@ -141,7 +141,7 @@ double frag_cluster(const struct frag *f, const struct cluster *c)
 /* --- over time ------------------------------------------------------------ */
 
 int frag_meter_init(struct frag_meter *m, const struct cluster *c,
-		    const struct job *jobs, size_t n)
+		    const struct sched_job *jobs, size_t n)
 {
 	int r;
 

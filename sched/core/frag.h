@@ -24,10 +24,10 @@ struct frag {
 };
 
 /* The most frequent jobs, until they are 95 % of all. -ENOMEM. */
-int frag_init(struct frag *f, const struct job *jobs, size_t n);
+int frag_init(struct frag *f, const struct sched_job *jobs, size_t n);
 void frag_fini(struct frag *f);
 /* Thousandths of the node's free GPUs that a typical job could not use. */
-double frag_node(const struct frag *f, const struct node *n);
+double frag_node(const struct frag *f, const struct sched_node *n);
 /* Of all nodes. */
 double frag_cluster(const struct frag *f, const struct cluster *c);
 
@@ -43,7 +43,7 @@ struct frag_meter {
  * a node. Off with more than FRAG_KINDS_MAX kinds of typical jobs. -ENOMEM.
  */
 int frag_meter_init(struct frag_meter *m, const struct cluster *c,
-		    const struct job *jobs, size_t n);
+		    const struct sched_job *jobs, size_t n);
 void frag_meter_fini(struct frag_meter *m);
 /* frag_cluster(); 0 if it is off. */
 double frag_meter_see(struct frag_meter *m, const struct cluster *c);

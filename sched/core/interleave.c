@@ -33,7 +33,7 @@ struct slots {
 	double two[STAGES]; /* the longest in it and the next */
 };
 
-static void put(struct slots *s, const struct job *job, size_t offset)
+static void put(struct slots *s, const struct sched_job *job, size_t offset)
 {
 	const double *ns = job->stage_ns;
 	bool apart = ns[STAGE_STORAGE] > 0 || ns[STAGE_CPU] > 0;
@@ -58,14 +58,14 @@ static double around(const struct slots *s)
 	return MAX(ns, MAX(two[0] + two[2], two[1] + two[3]));
 }
 
-double interleave_ns(const struct job *const *jobs, size_t n)
+double interleave_ns(const struct sched_job *const *jobs, size_t n)
 {
 	uint8_t ignored[GROUP_MAX];
 
 	return interleave_order(jobs, n, ignored);
 }
 
-double interleave_order(const struct job *const *jobs, size_t n,
+double interleave_order(const struct sched_job *const *jobs, size_t n,
 			uint8_t ret_offsets[GROUP_MAX])
 {
 	/* only differences count: the first one has offset 0 */
@@ -92,8 +92,8 @@ double interleave_order(const struct job *const *jobs, size_t n,
 	return best_ns;
 }
 
-double interleave_on(const struct cluster *c, const struct job *const *jobs,
-		     size_t n)
+double interleave_on(const struct cluster *c,
+		     const struct sched_job *const *jobs, size_t n)
 {
 	double ns = (1 + c->interference[n]) * interleave_ns(jobs, n);
 
@@ -103,9 +103,9 @@ double interleave_on(const struct cluster *c, const struct job *const *jobs,
 	return ns;
 }
 
-double interleave_rate(const struct cluster *c, const struct job *job)
+double interleave_rate(const struct cluster *c, const struct sched_job *job)
 {
-	const struct job *group[GROUP_MAX];
+	const struct sched_job *group[GROUP_MAX];
 	size_t n = job_group(job, group);
 	double rate = job_rate(c, job, job->parts, job->n_parts);
 

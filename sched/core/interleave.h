@@ -14,14 +14,14 @@
  * ns in which each of the `n` jobs, 1 to GROUP_MAX, makes one iteration, in the
  * best order, if they do not disturb each other.
  */
-double interleave_ns(const struct job *const *jobs, size_t n);
+double interleave_ns(const struct sched_job *const *jobs, size_t n);
 /* The same, and in that order: by how many slots each of them is behind. */
-double interleave_order(const struct job *const *jobs, size_t n,
+double interleave_order(const struct sched_job *const *jobs, size_t n,
 			uint8_t ret_offsets[GROUP_MAX]);
 /* The same on this cluster, where they do; none is faster than alone. */
-double interleave_on(const struct cluster *c, const struct job *const *jobs,
-		     size_t n);
+double interleave_on(const struct cluster *c,
+		     const struct sched_job *const *jobs, size_t n);
 /* The rate of a running job in its group: job_rate(), slowed down. */
-double interleave_rate(const struct cluster *c, const struct job *job);
+double interleave_rate(const struct cluster *c, const struct sched_job *job);
 
 #endif

@@ -40,7 +40,7 @@ double speed_of(const struct speed *s, double cpus, double memory_mib)
 }
 
 /* How many nodes the parts are on; those of a job come in any order. */
-static size_t count_nodes(const struct part *parts, size_t n)
+static size_t count_nodes(const struct sched_part *parts, size_t n)
 {
 	size_t nodes = 0;
 
@@ -57,8 +57,8 @@ static size_t count_nodes(const struct part *parts, size_t n)
 /* ns that an iteration waits for gradients: each node sends and receives
  * 2 (k - 1) / k of them, as in a ring of k nodes (emu/gpu/collective.h), its
  * GPUs having reduced their own before, which costs nothing here. */
-static double reduced_ns(const struct cluster *c, const struct job *job,
-			 const struct part *parts, size_t n)
+static double reduced_ns(const struct cluster *c, const struct sched_job *job,
+			 const struct sched_part *parts, size_t n)
 {
 	double link = INFINITY, k, busy = job->stage_ns[STAGE_GPU];
 
@@ -72,8 +72,8 @@ static double reduced_ns(const struct cluster *c, const struct job *job,
 			      BACKWARD * (busy > 0 ? busy : job->iteration_ns));
 }
 
-double job_rate(const struct cluster *c, const struct job *job,
-		const struct part *parts, size_t n)
+double job_rate(const struct cluster *c, const struct sched_job *job,
+		const struct sched_part *parts, size_t n)
 {
 	double gpus = 0, cpus = 0, memory = 0, speed = 1;
 
@@ -93,17 +93,18 @@ double job_rate(const struct cluster *c, const struct job *job,
 	return n ? speed / job->work_ns : 0;
 }
 
-size_t job_group(const struct job *job, const struct job *ret[GROUP_MAX])
+size_t job_group(const struct sched_job *job,
+		 const struct sched_job *ret[GROUP_MAX])
 {
 	size_t n = 0;
 
 	ret[n++] = job;
-	for (const struct job *j = job->mate; j && j != job; j = j->mate)
+	for (const struct sched_job *j = job->mate; j && j != job; j = j->mate)
 		ret[n++] = j;
 	return n;
 }
 
-bool job_is_stranded(const struct cluster *c, const struct job *job)
+bool job_is_stranded(const struct cluster *c, const struct sched_job *job)
 {
 	for (size_t i = 0; job->state == JOB_RUNNING && i < job->n_parts; i++)
 		if (job->parts[i].gpus && c->nodes[job->parts[i].node].down)
@@ -111,21 +112,22 @@ bool job_is_stranded(const struct cluster *c, const struct job *job)
 	return false;
 }
 
-bool job_holds(const struct job *job, const struct part *parts, size_t n)
+bool job_holds(const struct sched_job *job, const struct sched_part *parts,
+	       size_t n)
 {
 	return job->n_parts == n &&
 	       !memcmp(job->parts, parts, n * sizeof(*parts));
 }
 
 /* Share of the work that is done at `now_ns`. */
-static double done(const struct job *job, uint64_t now_ns)
+static double done(const struct sched_job *job, uint64_t now_ns)
 {
 	if (job->state != JOB_RUNNING)
 		return job->done;
 	return MIN(1, job->done + (double)(now_ns - job->since_ns) * job->rate);
 }
 
-double job_gpus_held(const struct job *job)
+double job_gpus_held(const struct sched_job *job)
 {
 	double gpus = 0;
 
@@ -135,7 +137,7 @@ double job_gpus_held(const struct job *job)
 	return gpus;
 }
 
-double job_attained(const struct job *job, uint64_t now_ns)
+double job_attained(const struct sched_job *job, uint64_t now_ns)
 {
 	if (job->state != JOB_RUNNING)
 		return job->gpu_ns;
@@ -143,7 +145,7 @@ double job_attained(const struct job *job, uint64_t now_ns)
 	       (double)(now_ns - job->since_ns) * job_gpus_held(job);
 }
 
-void job_advance(struct job *job, uint64_t now_ns)
+void job_advance(struct sched_job *job, uint64_t now_ns)
 {
 	if (job->state == JOB_RUNNING) {
 		job->done = done(job, now_ns);
@@ -153,12 +155,12 @@ void job_advance(struct job *job, uint64_t now_ns)
 	job->since_ns = now_ns;
 }
 
-double job_left(const struct job *job, uint64_t now_ns)
+double job_left(const struct sched_job *job, uint64_t now_ns)
 {
 	return (1 - done(job, now_ns)) * job->work_ns;
 }
 
-double job_service_left(const struct job *job, uint64_t now_ns)
+double job_service_left(const struct sched_job *job, uint64_t now_ns)
 {
 	return job_left(job, now_ns) * (double)job_gpu_milli(job);
 }
@@ -166,7 +168,7 @@ double job_service_left(const struct job *job, uint64_t now_ns)
 /* A share of the work is a rounded sum: what is so close to all of it is. */
 #define CLOSE 1e-12
 
-uint64_t job_due(const struct job *job)
+uint64_t job_due(const struct sched_job *job)
 {
 	double ns;
 

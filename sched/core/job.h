@@ -30,7 +30,7 @@ struct speed {
 	const char *name; /* borrowed */
 	double work_per_iteration_ns;
 	double start_ns;	     /* work before the first iteration */
-	double cold_ns;		     /* struct job */
+	double cold_ns;		     /* struct sched_job */
 	uint64_t busy_half_mib;	     /* memory of a job that keeps half of a GPU
 				      * busy; 0: not known */
 	double memory_mib;	     /* per GPU: all that it can use */
@@ -46,7 +46,7 @@ enum job_state {
 	JOB_DONE,
 };
 
-struct job {
+struct sched_job {
 	/* the workload */
 	char *name;
 	uint32_t user, class;	   /* indices into names of the workload */
@@ -85,11 +85,11 @@ struct job {
 	/* sched/core/storage.h: its part of the cache, how much of its data is
 	 * there, and of the bandwidth */
 	double cache_mib, cached_mib, remote_mib_s;
-	struct part *parts; /* what it has; owned */
+	struct sched_part *parts; /* what it has; owned */
 	size_t n_parts;
 	/* Those of a group take turns on the same parts, of which each has a
 	 * copy: the next one, around the ring; NULL: it is alone. */
-	struct job *mate;
+	struct sched_job *mate;
 };
 
 /* The speed with so many CPUs and so much memory per GPU. */
@@ -99,34 +99,36 @@ double speed_of(const struct speed *s, double cpus, double memory_mib);
  * nodes an iteration also takes what the backward pass does not hide of the
  * reduction of gradients over the slowest of their links.
  */
-double job_rate(const struct cluster *c, const struct job *job,
-		const struct part *parts, size_t n);
+double job_rate(const struct cluster *c, const struct sched_job *job,
+		const struct sched_part *parts, size_t n);
 /* The jobs of its group, itself first: how many, 1 if it is alone. */
-size_t job_group(const struct job *job, const struct job *ret[GROUP_MAX]);
+size_t job_group(const struct sched_job *job,
+		 const struct sched_job *ret[GROUP_MAX]);
 /* Does it have these parts, and no others? */
-bool job_holds(const struct job *job, const struct part *parts, size_t n);
+bool job_holds(const struct sched_job *job, const struct sched_part *parts,
+	       size_t n);
 /* Bring a running job's progress up to `now_ns`. */
-void job_advance(struct job *job, uint64_t now_ns);
+void job_advance(struct sched_job *job, uint64_t now_ns);
 
 /* GPUs that its parts hold, parts of a GPU counted as such. */
-double job_gpus_held(const struct job *job);
+double job_gpus_held(const struct sched_job *job);
 /* As of `now_ns`, at the reference speed: ns of work that are left, the same
  * times thousandths of GPUs, and GPU time attained. */
-double job_left(const struct job *job, uint64_t now_ns);
-double job_service_left(const struct job *job, uint64_t now_ns);
-double job_attained(const struct job *job, uint64_t now_ns);
+double job_left(const struct sched_job *job, uint64_t now_ns);
+double job_service_left(const struct sched_job *job, uint64_t now_ns);
+double job_attained(const struct sched_job *job, uint64_t now_ns);
 /* When it will be done if nothing changes, JOB_TIME_END at the latest;
  * UINT64_MAX: it does not run, or makes no progress. */
-uint64_t job_due(const struct job *job);
+uint64_t job_due(const struct sched_job *job);
 
 /* Thousandths of GPUs that it asks for. */
-static inline uint64_t job_gpu_milli(const struct job *job)
+static inline uint64_t job_gpu_milli(const struct sched_job *job)
 {
 	return (uint64_t)job->n_gpus * job->gpu_milli;
 }
 
 /* Whether its stages are known, and its GPUs all its own. */
-static inline bool job_interleaves(const struct job *job)
+static inline bool job_interleaves(const struct sched_job *job)
 {
 	double ns = job->read_prep_ns;
 
@@ -138,17 +140,19 @@ static inline bool job_interleaves(const struct job *job)
 
 /* Does it run on GPUs of a node that is down? They are nobody else's, and it
  * has them until it ends: policies leave it alone. */
-bool job_is_stranded(const struct cluster *c, const struct job *job);
+bool job_is_stranded(const struct cluster *c, const struct sched_job *job);
 
 /* Do both ask for the same, so that they may be in one group? */
-static inline bool job_alike(const struct job *a, const struct job *b)
+static inline bool job_alike(const struct sched_job *a,
+			     const struct sched_job *b)
 {
 	return a->n_gpus == b->n_gpus && a->gpu_milli == b->gpu_milli &&
 	       a->cpu_milli == b->cpu_milli && a->memory_mib == b->memory_mib &&
 	       a->models == b->models;
 }
 
-static inline bool job_allows(const struct job *job, const struct node *n)
+static inline bool job_allows(const struct sched_job *job,
+			      const struct sched_node *n)
 {
 	return !job->n_gpus || !job->models || job->models >> n->model & 1;
 }

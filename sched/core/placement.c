@@ -24,7 +24,7 @@ struct score_memo {
 
 int placement_init(struct placement *p, const struct placement_ops *ops,
 		   const void *options, uint64_t seed, const struct cluster *c,
-		   const struct job *jobs, size_t n_jobs)
+		   const struct sched_job *jobs, size_t n_jobs)
 {
 	size_t shapes = 0;
 
@@ -58,7 +58,7 @@ void placement_fini(struct placement *p)
 	*p = (struct placement){ 0 };
 }
 
-struct demand placement_share(const struct node *node)
+struct demand placement_share(const struct sched_node *node)
 {
 	double gpus = node->n_gpus;
 
@@ -67,7 +67,8 @@ struct demand placement_share(const struct node *node)
 					    (double)node->memory_mib / gpus };
 }
 
-struct demand placement_demand(const struct node *node, const struct job *job)
+struct demand placement_demand(const struct sched_node *node,
+			       const struct sched_job *job)
 {
 	double gpus = job->n_gpus ? (double)job_gpu_milli(job) / GPU_MILLI : 1;
 
@@ -77,15 +78,15 @@ struct demand placement_demand(const struct node *node, const struct job *job)
 				(double)job->memory_mib / gpus };
 }
 
-struct part placement_part(uint32_t node, const struct job *job,
-			   uint32_t n_gpus, struct demand d)
+struct sched_part placement_part(uint32_t node, const struct sched_job *job,
+				 uint32_t n_gpus, struct demand d)
 {
 	double gpus = job->n_gpus ? n_gpus * job->gpu_milli / (double)GPU_MILLI
 				  : 1;
 
 	/* rounded down, so that shares of a node never exceed it; a little
 	 * more, so that whole numbers stay what they are */
-	return (struct part){
+	return (struct sched_part){
 		.node = node,
 		.gpu_milli = job->n_gpus ? job->gpu_milli : 0,
 		.cpu_milli = (uint32_t)(d.cpu_milli * gpus + 1e-6),
@@ -93,17 +94,18 @@ struct part placement_part(uint32_t node, const struct job *job,
 	};
 }
 
-bool placement_fits(const struct cluster *c, const struct job *job,
-		    const struct part *part, uint32_t n_gpus)
+bool placement_fits(const struct cluster *c, const struct sched_job *job,
+		    const struct sched_part *part, uint32_t n_gpus)
 {
-	const struct node *n = &c->nodes[part->node];
+	const struct sched_node *n = &c->nodes[part->node];
 
 	return part->cpu_milli <= n->cpu_free &&
 	       part->memory_mib <= n->memory_free && job_allows(job, n) &&
 	       (!n_gpus || node_gpus(n, part->gpu_milli) >= n_gpus);
 }
 
-uint32_t placement_tightest(const struct node *n, uint32_t milli, uint32_t gpus)
+uint32_t placement_tightest(const struct sched_node *n, uint32_t milli,
+			    uint32_t gpus)
 {
 	uint32_t mask = 0;
 
@@ -122,7 +124,8 @@ uint32_t placement_tightest(const struct node *n, uint32_t milli, uint32_t gpus)
 }
 
 static struct demand demand_of(const struct placement *p,
-			       const struct node *node, const struct job *job)
+			       const struct sched_node *node,
+			       const struct sched_job *job)
 {
 	return p->ops->demand ? p->ops->demand(p, node, job)
 			      : placement_demand(node, job);
@@ -131,10 +134,10 @@ static struct demand demand_of(const struct placement *p,
 /* --- by score ------------------------------------------------------------ */
 
 static bool look(struct placement *p, const struct cluster *c,
-		 const struct job *job, uint32_t node, struct fit *ret)
+		 const struct sched_job *job, uint32_t node, struct fit *ret)
 {
-	struct part part = placement_part(node, job, job->n_gpus,
-					  demand_of(p, &c->nodes[node], job));
+	struct sched_part part = placement_part(
+		node, job, job->n_gpus, demand_of(p, &c->nodes[node], job));
 
 	if (!placement_fits(c, job, &part, job->n_gpus))
 		return false;
@@ -143,7 +146,8 @@ static bool look(struct placement *p, const struct cluster *c,
 }
 
 static bool remembered(struct placement *p, const struct cluster *c,
-		       const struct job *job, uint32_t node, struct fit *ret)
+		       const struct sched_job *job, uint32_t node,
+		       struct fit *ret)
 {
 	struct score_memo *m;
 
@@ -160,7 +164,7 @@ static bool remembered(struct placement *p, const struct cluster *c,
 }
 
 static size_t by_score(struct placement *p, const struct cluster *c,
-		       const struct job *job, struct part *ret)
+		       const struct sched_job *job, struct sched_part *ret)
 {
 	struct fit best = { .score = -INFINITY }, f = { 0 };
 	int64_t at = -1;
@@ -182,15 +186,15 @@ static size_t by_score(struct placement *p, const struct cluster *c,
 
 /* The fewest free GPUs of all nodes that fit. */
 static size_t packed(struct placement *p, const struct cluster *c,
-		     const struct job *job, struct part *ret)
+		     const struct sched_job *job, struct sched_part *ret)
 {
 	uint32_t fewest = UINT32_MAX;
 
 	/* none has fewer than it needs */
 	for (uint32_t i = 0; i < c->n && fewest > job->n_gpus; i++) {
-		const struct node *n = &c->nodes[i];
+		const struct sched_node *n = &c->nodes[i];
 		uint32_t free = node_gpus(n, job->n_gpus ? job->gpu_milli : 1);
-		struct part part;
+		struct sched_part part;
 
 		if (free < job->n_gpus || free >= fewest)
 			continue;
@@ -208,8 +212,8 @@ static size_t packed(struct placement *p, const struct cluster *c,
 /* As many GPUs of the node as fit, and are still needed; 0: no more than
  * `least`. */
 static uint32_t most(struct placement *p, const struct cluster *c,
-		     const struct job *job, uint32_t node, uint32_t need,
-		     uint32_t least, struct part *ret)
+		     const struct sched_job *job, uint32_t node, uint32_t need,
+		     uint32_t least, struct sched_part *ret)
 {
 	uint32_t n = MIN(need, node_gpus(&c->nodes[node], job->gpu_milli));
 	struct demand d;
@@ -227,7 +231,7 @@ static uint32_t most(struct placement *p, const struct cluster *c,
 
 /* Over several nodes, the one that has room for most of it first. */
 static size_t split(struct placement *p, const struct cluster *c,
-		    const struct job *job, struct part *ret)
+		    const struct sched_job *job, struct sched_part *ret)
 {
 	uint32_t need = job->n_gpus;
 	size_t n = 0;
@@ -236,7 +240,7 @@ static size_t split(struct placement *p, const struct cluster *c,
 		uint32_t best = 0;
 
 		for (uint32_t i = 0; i < c->n && best < need; i++) {
-			struct part part;
+			struct sched_part part;
 			uint32_t gpus;
 			bool used = false;
 
@@ -259,7 +263,7 @@ static size_t split(struct placement *p, const struct cluster *c,
 }
 
 size_t placement_place(struct placement *p, const struct cluster *c,
-		       const struct job *job, struct part *ret)
+		       const struct sched_job *job, struct sched_part *ret)
 {
 	size_t n;
 

@@ -37,21 +37,24 @@ struct placement_ops {
 	 * else as few nodes as possible.
 	 */
 	void (*score)(struct placement *p, const struct cluster *c,
-		      const struct job *job, uint32_t node, struct fit *ret);
+		      const struct sched_job *job, uint32_t node,
+		      struct fit *ret);
 	/* With how much CPU and memory. NULL: what the job asks for; where it
 	 * asks for none, its GPUs' share of the node. */
 	struct demand (*demand)(const struct placement *p,
-				const struct node *node, const struct job *job);
+				const struct sched_node *node,
+				const struct sched_job *job);
 	/*
 	 * Place all `n` jobs, whose GPUs are there, in a cluster that is empty:
 	 * an ACTION_START for each that gets something. NULL: one after the
 	 * other. -ENOMEM.
 	 */
 	int (*place_all)(struct placement *p, struct cluster *c,
-			 const struct job *jobs, const uint32_t *which,
-			 size_t n, struct plan *ret);
+			 const struct sched_job *jobs, const uint32_t *which,
+			 size_t n, struct sched_plan *ret);
 	/* Called once before the rest. -ENOMEM. */
-	int (*begin)(struct placement *p, const struct job *jobs, size_t n);
+	int (*begin)(struct placement *p, const struct sched_job *jobs,
+		     size_t n);
 	void (*end)(struct placement *p);
 };
 
@@ -71,7 +74,7 @@ struct placement {
 /* For a workload and a cluster. -ENOMEM. */
 int placement_init(struct placement *p, const struct placement_ops *ops,
 		   const void *options, uint64_t seed, const struct cluster *c,
-		   const struct job *jobs, size_t n_jobs);
+		   const struct sched_job *jobs, size_t n_jobs);
 void placement_fini(struct placement *p);
 
 /*
@@ -79,26 +82,27 @@ void placement_fini(struct placement *p);
  * room for them. Takes nothing. Returns how many parts; 0: no room.
  */
 size_t placement_place(struct placement *p, const struct cluster *c,
-		       const struct job *job, struct part *ret);
+		       const struct sched_job *job, struct sched_part *ret);
 /* The parts that a job may have at most. */
-static inline size_t placement_parts(const struct job *job)
+static inline size_t placement_parts(const struct sched_job *job)
 {
 	return job->n_gpus ? job->n_gpus : 1;
 }
 
 /* What the job asks for per GPU, or its share of the node: the default of the
  * hook `demand`. */
-struct demand placement_demand(const struct node *node, const struct job *job);
+struct demand placement_demand(const struct sched_node *node,
+			       const struct sched_job *job);
 /* The share of the node that belongs to a GPU. */
-struct demand placement_share(const struct node *node);
+struct demand placement_share(const struct sched_node *node);
 /* A part of `n_gpus` GPUs with that demand each; which GPUs is left open. */
-struct part placement_part(uint32_t node, const struct job *job,
-			   uint32_t n_gpus, struct demand d);
+struct sched_part placement_part(uint32_t node, const struct sched_job *job,
+				 uint32_t n_gpus, struct demand d);
 /* Does the node have CPU, memory and as many GPUs, of a model that fits? */
-bool placement_fits(const struct cluster *c, const struct job *job,
-		    const struct part *part, uint32_t n_gpus);
+bool placement_fits(const struct cluster *c, const struct sched_job *job,
+		    const struct sched_part *part, uint32_t n_gpus);
 /* The first `n` GPUs that are free enough, those with the least left first. */
-uint32_t placement_tightest(const struct node *n, uint32_t milli,
+uint32_t placement_tightest(const struct sched_node *n, uint32_t milli,
 			    uint32_t gpus);
 
 #endif

@@ -7,8 +7,8 @@
 #include "common/util.h"
 #include "sched/core/interleave.h"
 
-int plan_add(struct plan *p, enum action_kind kind, uint32_t job,
-	     const struct part *parts, size_t n_parts)
+int plan_add(struct sched_plan *p, enum action_kind kind, uint32_t job,
+	     const struct sched_part *parts, size_t n_parts)
 {
 	int r = util_reserve(&p->actions, &p->allocated, p->n + 1,
 			     sizeof(*p->actions));
@@ -28,15 +28,15 @@ int plan_add(struct plan *p, enum action_kind kind, uint32_t job,
 	return 0;
 }
 
-int plan_start(struct plan *p, struct cluster *c, uint32_t job,
-	       const struct part *parts, size_t n_parts)
+int plan_start(struct sched_plan *p, struct cluster *c, uint32_t job,
+	       const struct sched_part *parts, size_t n_parts)
 {
 	for (size_t i = 0; i < n_parts; i++)
 		cluster_take(c, &parts[i]);
 	return n_parts ? plan_add(p, ACTION_START, job, parts, n_parts) : 0;
 }
 
-int plan_group(struct plan *p, uint32_t job, uint32_t with)
+int plan_group(struct sched_plan *p, uint32_t job, uint32_t with)
 {
 	int r = plan_add(p, ACTION_GROUP, job, NULL, 0);
 
@@ -45,32 +45,33 @@ int plan_group(struct plan *p, uint32_t job, uint32_t with)
 	return r;
 }
 
-void plan_reset(struct plan *p)
+void plan_reset(struct sched_plan *p)
 {
 	p->n = p->n_parts = 0;
 	p->wake_ns = UINT64_MAX;
 }
 
-void plan_fini(struct plan *p)
+void plan_fini(struct sched_plan *p)
 {
 	free(p->actions);
 	free(p->parts);
-	*p = (struct plan){ 0 };
+	*p = (struct sched_plan){ 0 };
 }
 
 /* Those of a group make their iterations together. */
-static void set_rates(const struct cluster *c, struct job *job)
+static void set_rates(const struct cluster *c, struct sched_job *job)
 {
-	const struct job *group[GROUP_MAX];
+	const struct sched_job *group[GROUP_MAX];
 	size_t n = job_group(job, group);
 
 	for (size_t i = 0; i < n; i++, job = job->mate)
 		job->rate = interleave_rate(c, job);
 }
 
-static void leave(const struct cluster *c, struct job *job, uint64_t now_ns)
+static void leave(const struct cluster *c, struct sched_job *job,
+		  uint64_t now_ns)
 {
-	struct job *last = job;
+	struct sched_job *last = job;
 
 	while (last->mate != job) {
 		last = last->mate;
@@ -81,7 +82,7 @@ static void leave(const struct cluster *c, struct job *job, uint64_t now_ns)
 	set_rates(c, last);
 }
 
-void plan_release(struct cluster *c, struct job *job, uint64_t now_ns,
+void plan_release(struct cluster *c, struct sched_job *job, uint64_t now_ns,
 		  enum job_state state)
 {
 	job_advance(job, now_ns);
@@ -99,8 +100,9 @@ void plan_release(struct cluster *c, struct job *job, uint64_t now_ns,
 
 /* What the job asked for, or CPUs only where it can do with these. One whose
  * speed on a shared GPU is known may get less of it. */
-static const char *wrong_parts(const struct cluster *c, const struct job *job,
-			       const struct part *parts, size_t n)
+static const char *wrong_parts(const struct cluster *c,
+			       const struct sched_job *job,
+			       const struct sched_part *parts, size_t n)
 {
 	uint32_t gpus = 0;
 
@@ -121,11 +123,11 @@ static const char *wrong_parts(const struct cluster *c, const struct job *job,
 	return NULL;
 }
 
-static int give_back(const struct plan *p, const struct action *a,
-		     struct cluster *c, struct job *jobs, size_t n_jobs,
+static int give_back(const struct sched_plan *p, const struct action *a,
+		     struct cluster *c, struct sched_job *jobs, size_t n_jobs,
 		     uint64_t now_ns, struct err *err)
 {
-	struct job *job;
+	struct sched_job *job;
 	bool runs;
 
 	if (a->job >= n_jobs)
@@ -149,8 +151,8 @@ static int give_back(const struct plan *p, const struct action *a,
 	return 0;
 }
 
-static int take(const struct action *a, const struct part *parts,
-		struct cluster *c, struct job *job, uint64_t now_ns,
+static int take(const struct action *a, const struct sched_part *parts,
+		struct cluster *c, struct sched_job *job, uint64_t now_ns,
 		struct err *err)
 {
 	const char *wrong = wrong_parts(c, job, parts, a->n_parts);
@@ -176,9 +178,10 @@ static int take(const struct action *a, const struct part *parts,
 	return 0;
 }
 
-static const char *wrong_group(const struct job *job, const struct job *with)
+static const char *wrong_group(const struct sched_job *job,
+			       const struct sched_job *with)
 {
-	const struct job *group[GROUP_MAX];
+	const struct sched_job *group[GROUP_MAX];
 
 	if (job->state != JOB_WAITING)
 		return "is decided upon twice";
@@ -194,10 +197,10 @@ static const char *wrong_group(const struct job *job, const struct job *with)
 }
 
 static int join(const struct action *a, const struct cluster *c,
-		struct job *jobs, size_t n_jobs, uint64_t now_ns,
+		struct sched_job *jobs, size_t n_jobs, uint64_t now_ns,
 		struct err *err)
 {
-	struct job *job = &jobs[a->job], *with = &jobs[a->with];
+	struct sched_job *job = &jobs[a->job], *with = &jobs[a->with];
 	const char *wrong = a->with < n_jobs ? wrong_group(job, with)
 					     : "joins a job that is not there";
 
@@ -212,14 +215,15 @@ static int join(const struct action *a, const struct cluster *c,
 	job->state = JOB_RUNNING;
 	job->mate = with->mate ? with->mate : with;
 	with->mate = job;
-	for (struct job *j = job->mate; j != job; j = j->mate)
+	for (struct sched_job *j = job->mate; j != job; j = j->mate)
 		job_advance(j, now_ns);
 	set_rates(c, job);
 	return 0;
 }
 
-int plan_apply(const struct plan *p, struct cluster *c, struct job *jobs,
-	       size_t n_jobs, uint64_t now_ns, struct err *err)
+int plan_apply(const struct sched_plan *p, struct cluster *c,
+	       struct sched_job *jobs, size_t n_jobs, uint64_t now_ns,
+	       struct err *err)
 {
 	int r = 0;
 

@@ -22,10 +22,10 @@ struct action {
 	uint32_t with;	       /* ACTION_GROUP: whom it joins */
 };
 
-struct plan {
+struct sched_plan {
 	struct action *actions;
 	size_t n, allocated;
-	struct part *parts;
+	struct sched_part *parts;
 	size_t n_parts, parts_allocated;
 	bool cold; /* each start is that of a new process */
 	/* decide again then, even if nothing happens; UINT64_MAX: no need */
@@ -33,15 +33,15 @@ struct plan {
 };
 
 /* Add an action; the parts are copied. -ENOMEM. */
-int plan_add(struct plan *p, enum action_kind kind, uint32_t job,
-	     const struct part *parts, size_t n_parts);
+int plan_add(struct sched_plan *p, enum action_kind kind, uint32_t job,
+	     const struct sched_part *parts, size_t n_parts);
 /* Start a waiting job with these parts, if there are any, and take them from
  * `c`, on which the plan is tried. -ENOMEM. */
-int plan_start(struct plan *p, struct cluster *c, uint32_t job,
-	       const struct part *parts, size_t n_parts);
-int plan_group(struct plan *p, uint32_t job, uint32_t with);
-void plan_reset(struct plan *p);
-void plan_fini(struct plan *p);
+int plan_start(struct sched_plan *p, struct cluster *c, uint32_t job,
+	       const struct sched_part *parts, size_t n_parts);
+int plan_group(struct sched_plan *p, uint32_t job, uint32_t with);
+void plan_reset(struct sched_plan *p);
+void plan_fini(struct sched_plan *p);
 
 /*
  * Carry the plan out at `now_ns`: all is given back before any is taken, and
@@ -51,10 +51,11 @@ void plan_fini(struct plan *p);
  * other GPUs than it asked for, or what is not free, or joins a job with which
  * it cannot take turns; the state is then undefined. -ENOMEM.
  */
-int plan_apply(const struct plan *p, struct cluster *c, struct job *jobs,
-	       size_t n_jobs, uint64_t now_ns, struct err *err);
+int plan_apply(const struct sched_plan *p, struct cluster *c,
+	       struct sched_job *jobs, size_t n_jobs, uint64_t now_ns,
+	       struct err *err);
 /* Take all from a job: it is done, or must wait. Its group goes on without. */
-void plan_release(struct cluster *c, struct job *job, uint64_t now_ns,
+void plan_release(struct cluster *c, struct sched_job *job, uint64_t now_ns,
 		  enum job_state state);
 
 #endif

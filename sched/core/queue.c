@@ -21,7 +21,7 @@ DEFINE_HEAP(firsts, struct queued, queued_before, heap_unplaced)
 DEFINE_HEAP(lasts, struct queued, queued_after, heap_unplaced)
 DEFINE_HEAP(heads, struct queue_head, head_before, heap_unplaced)
 
-int queue_init(struct queue *q, const struct job *jobs, size_t n)
+int queue_init(struct queue *q, const struct sched_job *jobs, size_t n)
 {
 	*q = (struct queue){ 0 };
 	for (size_t i = 0; i < n; i++)

@@ -51,7 +51,7 @@ static inline int queued_compare(const void *a, const void *b)
 }
 
 /* For the shapes of these jobs. -ENOMEM. Call queue_fini, failed or not. */
-int queue_init(struct queue *q, const struct job *jobs, size_t n);
+int queue_init(struct queue *q, const struct sched_job *jobs, size_t n);
 void queue_fini(struct queue *q);
 /* Neither waiting nor running jobs. */
 void queue_reset(struct queue *q);

@@ -34,7 +34,7 @@ static void arrive(struct sched_run *r)
 {
 	r->arrived = false;
 	while (run_next_arrival(r) <= r->now_ns) {
-		struct job *job = &r->jobs[r->n_arrived];
+		struct sched_job *job = &r->jobs[r->n_arrived];
 
 		job->state = JOB_WAITING;
 		job->since_ns = r->now_ns;
@@ -81,7 +81,7 @@ static int share(struct sched_run *r)
 	contention_see(&r->contention, &r->cluster, r->jobs, r->active,
 		       r->n_active);
 	for (size_t i = 0; i < r->n_active; i++) {
-		struct job *job = &r->jobs[r->active[i]];
+		struct sched_job *job = &r->jobs[r->active[i]];
 		double rate;
 
 		if (job->state != JOB_RUNNING)
@@ -123,7 +123,7 @@ int run_steps(struct sched_run *r, struct err *err)
 
 void run_end(struct sched_run *r, uint32_t which, uint64_t at_ns)
 {
-	struct job *job = &r->jobs[which];
+	struct sched_job *job = &r->jobs[which];
 
 	plan_release(&r->cluster, job, MAX(at_ns, job->since_ns), JOB_DONE);
 	job->done = 1;

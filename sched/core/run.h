@@ -42,7 +42,7 @@ struct sched_run_ops {
 /* What a run is of. Borrowed. */
 struct sched_run_config {
 	const struct cluster *cluster; /* all free */
-	const struct job *jobs;	       /* by arrival */
+	const struct sched_job *jobs;  /* by arrival */
 	size_t n_jobs, n_users;
 	const struct plugin_choice *policy, *placement;
 	uint64_t seed;
@@ -51,14 +51,15 @@ struct sched_run_config {
 
 struct sched_run {
 	const struct sched_run_ops *ops;
-	struct job *jobs; /* owned, with their parts; the names are borrowed */
+	struct sched_job
+		*jobs; /* owned, with their parts; the names are borrowed */
 	size_t n, n_users, n_arrived, n_done;
 	uint32_t *active; /* arrived, and not forgotten; ascending */
 	size_t n_active;
 	struct cluster cluster;
 	struct contention contention;
-	struct schedule schedule;
-	struct plan plan;
+	struct sched_schedule schedule;
+	struct sched_plan plan;
 	uint64_t now_ns;
 	uint64_t every_ns; /* from a round to the next; 0: there are none */
 	uint64_t round_ns; /* the next round */

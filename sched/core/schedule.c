@@ -19,7 +19,7 @@ struct schedule_array {
 	max_align_t items[];
 };
 
-void *schedule_array(struct schedule *s, size_t n, size_t size)
+void *schedule_array(struct sched_schedule *s, size_t n, size_t size)
 {
 	/* of items for each job or user: the product fits */
 	struct schedule_array *a = calloc(1, sizeof(*a) + n * size);
@@ -32,7 +32,7 @@ void *schedule_array(struct schedule *s, size_t n, size_t size)
 	return a->items;
 }
 
-int schedule_init(struct schedule *s, const struct schedule_ops *ops,
+int schedule_init(struct sched_schedule *s, const struct schedule_ops *ops,
 		  const void *options, const struct placement_ops *placement,
 		  const void *placement_options, uint64_t seed,
 		  const struct view *v, struct err *err)
@@ -40,9 +40,9 @@ int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 	size_t parts = 1;
 	int r;
 
-	*s = (struct schedule){ .options = options ? options
-						   : ops->plugin.defaults,
-				.rng = rng_stream(seed, "schedule", 0) };
+	*s = (struct sched_schedule){ .options = options ? options
+							 : ops->plugin.defaults,
+				      .rng = rng_stream(seed, "schedule", 0) };
 	r = placement_init(&s->placement, placement, placement_options, seed,
 			   v->cluster, v->jobs, v->n_jobs);
 	if (r == 0)
@@ -67,7 +67,7 @@ int schedule_init(struct schedule *s, const struct schedule_ops *ops,
 	return r == 0 && s->no_memory ? -ENOMEM : r;
 }
 
-void schedule_fini(struct schedule *s)
+void schedule_fini(struct sched_schedule *s)
 {
 	if (s->ops && s->ops->end)
 		s->ops->end(s);
@@ -87,13 +87,13 @@ void schedule_fini(struct schedule *s)
 	free(s->behind);
 	free(s->chosen);
 	free(s->parts);
-	*s = (struct schedule){ 0 };
+	*s = (struct sched_schedule){ 0 };
 }
 
 /* --- who: from the front, while there are GPUs ---------------------------- */
 
-static struct queued entry_of(const struct schedule *s, const struct view *v,
-			      uint32_t job)
+static struct queued entry_of(const struct sched_schedule *s,
+			      const struct view *v, uint32_t job)
 {
 	double key = s->ops->keys ? s->keys[job]
 				  : s->ops->key(&v->jobs[job], v->now_ns);
@@ -101,25 +101,25 @@ static struct queued entry_of(const struct schedule *s, const struct view *v,
 	return (struct queued){ key, job };
 }
 
-static int enqueue(struct schedule *s, const struct view *v, uint32_t job)
+static int enqueue(struct sched_schedule *s, const struct view *v, uint32_t job)
 {
 	return queue_wait(&s->queue, v->jobs[job].shape, entry_of(s, v, job));
 }
 
 /* Nobody asks for the order of running jobs that are not preempted. */
-static int add_running(struct schedule *s, struct queued job)
+static int add_running(struct sched_schedule *s, struct queued job)
 {
 	return s->ops->preempts ? queue_run(&s->queue, job) : 0;
 }
 
 /* Is the queue of the last decision that of this one, but for arrivals? */
-static bool is_kept(const struct schedule *s)
+static bool is_kept(const struct sched_schedule *s)
 {
 	return s->ops->key_motion != KEY_MOVES && !s->placement.ops->anew;
 }
 
 /* Jobs that arrived since, or all. Jobs are numbered by arrival. */
-static int take_in(struct schedule *s, const struct view *v)
+static int take_in(struct sched_schedule *s, const struct view *v)
 {
 	size_t i = v->n_active;
 	int r = 0;
@@ -139,7 +139,8 @@ static int take_in(struct schedule *s, const struct view *v)
 	return r;
 }
 
-int schedule_queue(struct schedule *s, const struct view *v, size_t *ret_n)
+int schedule_queue(struct sched_schedule *s, const struct view *v,
+		   size_t *ret_n)
 {
 	int r = util_reserve_anew(&s->sorted, &s->sorted_allocated,
 				  v->n_active + 1, sizeof(*s->sorted));
@@ -157,7 +158,8 @@ int schedule_queue(struct schedule *s, const struct view *v, size_t *ret_n)
 }
 
 /* All running jobs, where their keys may have moved either way. */
-static int all_behind(struct schedule *s, const struct view *v, size_t *ret_n)
+static int all_behind(struct sched_schedule *s, const struct view *v,
+		      size_t *ret_n)
 {
 	int r = util_reserve_anew(&s->behind, &s->behind_allocated,
 				  s->queue.n_running + 1, sizeof(*s->behind));
@@ -174,7 +176,7 @@ static int all_behind(struct schedule *s, const struct view *v, size_t *ret_n)
 
 /* NULL: none runs. Keys that fall were at least what they are now: the first of
  * the heap that has its key of now is the last of all. */
-static const struct queued *last_running(struct schedule *s,
+static const struct queued *last_running(struct sched_schedule *s,
 					 const struct view *v)
 {
 	struct queue *q = &s->queue;
@@ -199,8 +201,8 @@ static const struct queued *last_running(struct schedule *s,
  * jobs behind it have: all of these run. The waiting jobs that were looked at
  * are the first of `chosen`.
  */
-static int some_behind(struct schedule *s, const struct view *v, size_t *ret_n,
-		       size_t *ret_ahead)
+static int some_behind(struct sched_schedule *s, const struct view *v,
+		       size_t *ret_n, size_t *ret_ahead)
 {
 	uint64_t room = v->cluster->free.gpu_milli;
 	const struct queued *last;
@@ -234,7 +236,8 @@ static int some_behind(struct schedule *s, const struct view *v, size_t *ret_n,
 }
 
 /* Running jobs that may have to give way, sorted: all others run on. */
-static int find_behind(struct schedule *s, const struct view *v, size_t *ret_n)
+static int find_behind(struct sched_schedule *s, const struct view *v,
+		       size_t *ret_n)
 {
 	bool all = !is_kept(s) || s->ops->key_motion != KEY_FALLS;
 	size_t n_ahead = 0;
@@ -252,7 +255,7 @@ static int find_behind(struct schedule *s, const struct view *v, size_t *ret_n)
 }
 
 /* GPUs for the waiting jobs and those of `behind`; all others run on. */
-static uint64_t gpus_left(const struct schedule *s, const struct view *v,
+static uint64_t gpus_left(const struct sched_schedule *s, const struct view *v,
 			  size_t n_behind)
 {
 	uint64_t left = v->cluster->free.gpu_milli;
@@ -267,8 +270,8 @@ static uint64_t gpus_left(const struct schedule *s, const struct view *v,
  * leave the queue, and of `behind`, which go back into it. What is not chosen
  * of the latter stays there, in order.
  */
-static int choose(struct schedule *s, const struct view *v, size_t *n_behind,
-		  size_t *ret_n)
+static int choose(struct sched_schedule *s, const struct view *v,
+		  size_t *n_behind, size_t *ret_n)
 {
 	uint64_t left = gpus_left(s, v, *n_behind);
 	size_t i = 0, n_losers = 0, n = 0;
@@ -310,7 +313,7 @@ static int choose(struct schedule *s, const struct view *v, size_t *n_behind,
 
 /* --- where: on the copy --------------------------------------------------- */
 
-static bool still_free(struct cluster *c, const struct job *job)
+static bool still_free(struct cluster *c, const struct sched_job *job)
 {
 	for (size_t i = 0; i < job->n_parts; i++)
 		if (!cluster_fits(c, &job->parts[i]))
@@ -319,8 +322,8 @@ static bool still_free(struct cluster *c, const struct job *job)
 }
 
 /* 1: it starts; 0: no room. */
-static int start(struct schedule *s, const struct view *v, uint32_t job,
-		 struct plan *ret)
+static int start(struct sched_schedule *s, const struct view *v, uint32_t job,
+		 struct sched_plan *ret)
 {
 	size_t n = placement_place(&s->placement, &s->scratch, &v->jobs[job],
 				   s->parts);
@@ -331,8 +334,8 @@ static int start(struct schedule *s, const struct view *v, uint32_t job,
 
 /* The same of a job that was taken from the queue. The copy only fills up: a
  * shape without room once in a decision has none later. */
-static int start_queued(struct schedule *s, const struct view *v, uint32_t job,
-			struct plan *ret)
+static int start_queued(struct sched_schedule *s, const struct view *v,
+			uint32_t job, struct sched_plan *ret)
 {
 	struct queue_shape *shape = &s->queue.shapes[v->jobs[job].shape];
 	int r = shape->stuck == s->n_decisions ? 0 : start(s, v, job, ret);
@@ -347,8 +350,8 @@ static int start_queued(struct schedule *s, const struct view *v, uint32_t job,
 }
 
 /* Those that find no place wait on. */
-static int start_chosen(struct schedule *s, const struct view *v, size_t n,
-			bool *ret_failed, struct plan *ret)
+static int start_chosen(struct sched_schedule *s, const struct view *v,
+			size_t n, bool *ret_failed, struct sched_plan *ret)
 {
 	int r = 0;
 
@@ -370,14 +373,14 @@ static int start_chosen(struct schedule *s, const struct view *v, size_t n,
 }
 
 /* Running jobs that were not chosen keep their parts where these are free. */
-static int displace(struct schedule *s, const struct view *v, size_t n,
-		    struct plan *ret)
+static int displace(struct sched_schedule *s, const struct view *v, size_t n,
+		    struct sched_plan *ret)
 {
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < n; i++) {
 		struct queued q = s->behind[i];
-		const struct job *job = &v->jobs[q.job];
+		const struct sched_job *job = &v->jobs[q.job];
 
 		if (still_free(&s->scratch, job)) {
 			for (size_t k = 0; k < job->n_parts; k++)
@@ -391,7 +394,8 @@ static int displace(struct schedule *s, const struct view *v, size_t n,
 }
 
 /* Waiting jobs behind the chosen take what is left. */
-static int fill(struct schedule *s, const struct view *v, struct plan *ret)
+static int fill(struct sched_schedule *s, const struct view *v,
+		struct sched_plan *ret)
 {
 	const struct queue_head *head;
 	int r = 0;
@@ -409,8 +413,8 @@ static int fill(struct schedule *s, const struct view *v, struct plan *ret)
 }
 
 /* Only now, since a job does not start in the decision that stops it. */
-static int enqueue_stopped(struct schedule *s, const struct view *v,
-			   const struct plan *plan)
+static int enqueue_stopped(struct sched_schedule *s, const struct view *v,
+			   const struct sched_plan *plan)
 {
 	int r = 0;
 
@@ -421,7 +425,7 @@ static int enqueue_stopped(struct schedule *s, const struct view *v,
 }
 
 /* Was no waiting job chosen? Then all stay where they are. */
-static bool none_starts(const struct schedule *s, const struct view *v,
+static bool none_starts(const struct sched_schedule *s, const struct view *v,
 			size_t n_chosen)
 {
 	size_t i = 0;
@@ -431,8 +435,8 @@ static bool none_starts(const struct schedule *s, const struct view *v,
 	return i == n_chosen;
 }
 
-static int keep_places(struct schedule *s, const struct view *v,
-		       size_t n_behind, size_t n_chosen, struct plan *ret)
+static int keep_places(struct sched_schedule *s, const struct view *v,
+		       size_t n_behind, size_t n_chosen, struct sched_plan *ret)
 {
 	bool failed;
 	int r = 0;
@@ -444,7 +448,7 @@ static int keep_places(struct schedule *s, const struct view *v,
 	}
 	cluster_sync(&s->scratch, v->cluster);
 	for (size_t i = 0; i < n_behind; i++) {
-		const struct job *job = &v->jobs[s->behind[i].job];
+		const struct sched_job *job = &v->jobs[s->behind[i].job];
 
 		for (size_t k = 0; k < job->n_parts; k++)
 			cluster_give(&s->scratch, &job->parts[k]);
@@ -459,7 +463,7 @@ static int keep_places(struct schedule *s, const struct view *v,
 
 /* --- placements that place all jobs anew with each decision --------------- */
 
-static int one_by_one(struct schedule *s, const struct view *v, size_t n)
+static int one_by_one(struct sched_schedule *s, const struct view *v, size_t n)
 {
 	int r = 0;
 
@@ -474,16 +478,16 @@ static int one_by_one(struct schedule *s, const struct view *v, size_t n)
 }
 
 /* The plan that leads from what is to `all`. */
-static int difference(struct schedule *s, const struct view *v,
-		      struct plan *ret)
+static int difference(struct sched_schedule *s, const struct view *v,
+		      struct sched_plan *ret)
 {
 	_cleanup_free_ uint8_t *kept = calloc(v->n_jobs + 1, 1);
 	int r = kept ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < s->all.n; i++) {
 		const struct action *a = &s->all.actions[i];
-		const struct part *parts = &s->all.parts[a->first];
-		const struct job *job = &v->jobs[a->job];
+		const struct sched_part *parts = &s->all.parts[a->first];
+		const struct sched_job *job = &v->jobs[a->job];
 		bool runs = job->state == JOB_RUNNING;
 
 		kept[a->job] = true;
@@ -500,7 +504,7 @@ static int difference(struct schedule *s, const struct view *v,
 }
 
 /* Without preemption the running jobs are served first. */
-static size_t prepend_running(struct schedule *s, const struct view *v,
+static size_t prepend_running(struct sched_schedule *s, const struct view *v,
 			      size_t n_chosen)
 {
 	size_t n = 0;
@@ -518,7 +522,7 @@ static size_t prepend_running(struct schedule *s, const struct view *v,
 	return n_chosen;
 }
 
-static size_t leave_stranded(struct schedule *s, const struct view *v,
+static size_t leave_stranded(struct sched_schedule *s, const struct view *v,
 			     size_t n_chosen)
 {
 	size_t n = 0;
@@ -530,7 +534,8 @@ static size_t leave_stranded(struct schedule *s, const struct view *v,
 }
 
 /* In order, a job that found no place holds up those that wait behind it. */
-static int hold_up(struct schedule *s, const struct view *v, size_t n_chosen)
+static int hold_up(struct sched_schedule *s, const struct view *v,
+		   size_t n_chosen)
 {
 	_cleanup_free_ uint8_t *placed = calloc(v->n_jobs + 1, 1);
 	bool blocked = false;
@@ -556,7 +561,8 @@ static int hold_up(struct schedule *s, const struct view *v, size_t n_chosen)
 /* --- which GPUs of a node ------------------------------------------------- */
 
 /* The GPUs that the job has where the part is, if they are as many. */
-static uint32_t gpus_there(const struct job *job, const struct part *p)
+static uint32_t gpus_there(const struct sched_job *job,
+			   const struct sched_part *p)
 {
 	for (size_t i = 0; i < job->n_parts; i++)
 		if (job->parts[i].node == p->node &&
@@ -586,8 +592,8 @@ static uint32_t first_free(uint32_t taken, uint32_t n)
  * that it has, instead of moving to the one next to it; the others get the
  * rest. `taken` and `kept`: zeros, for each node, and each part of the plan.
  */
-static void keep_gpus(struct plan *all, const struct job *jobs, uint32_t *taken,
-		      bool *kept)
+static void keep_gpus(struct sched_plan *all, const struct sched_job *jobs,
+		      uint32_t *taken, bool *kept)
 {
 	for (size_t i = 0; i < all->n_parts; i++)
 		if (all->parts[i].gpus && all->parts[i].gpu_milli < GPU_MILLI)
@@ -596,7 +602,7 @@ static void keep_gpus(struct plan *all, const struct job *jobs, uint32_t *taken,
 		const struct action *a = &all->actions[i];
 
 		for (size_t k = a->first; k < a->first + a->n_parts; k++) {
-			struct part *p = &all->parts[k];
+			struct sched_part *p = &all->parts[k];
 			uint32_t gpus = gpus_there(&jobs[a->job], p);
 
 			kept[k] = gpus && taken[p->node] != SHARED;
@@ -607,7 +613,7 @@ static void keep_gpus(struct plan *all, const struct job *jobs, uint32_t *taken,
 		}
 	}
 	for (size_t i = 0; i < all->n_parts; i++) {
-		struct part *p = &all->parts[i];
+		struct sched_part *p = &all->parts[i];
 
 		if (kept[i] || !p->gpus || taken[p->node] == SHARED)
 			continue;
@@ -621,8 +627,8 @@ static void keep_gpus(struct plan *all, const struct job *jobs, uint32_t *taken,
  * `n_chosen` of s->chosen, which has room for all active jobs. Jobs that stay
  * where they are with what they have are not in it.
  */
-static int place_anew(struct schedule *s, const struct view *v, size_t n_chosen,
-		      struct plan *ret)
+static int place_anew(struct sched_schedule *s, const struct view *v,
+		      size_t n_chosen, struct sched_plan *ret)
 {
 	_cleanup_free_ uint32_t *taken =
 		calloc(v->cluster->n + 1, sizeof(*taken));
@@ -650,8 +656,8 @@ static int place_anew(struct schedule *s, const struct view *v, size_t n_chosen,
 
 /* --- decisions ------------------------------------------------------------ */
 
-static int decide_queue(struct schedule *s, const struct view *v,
-			struct plan *ret)
+static int decide_queue(struct sched_schedule *s, const struct view *v,
+			struct sched_plan *ret)
 {
 	size_t n_behind, n_chosen = 0;
 	int r = take_in(s, v);
@@ -674,24 +680,24 @@ static int decide_queue(struct schedule *s, const struct view *v,
 		       : keep_places(s, v, n_behind, n_chosen, ret);
 }
 
-void schedule_refresh(struct schedule *s)
+void schedule_refresh(struct sched_schedule *s)
 {
 	queue_reset(&s->queue);
 }
 
 /* Of the jobs that run or start; also of those that stop: harmless. */
-static void set_wake(const struct schedule *s, const struct view *v,
-		     struct plan *plan)
+static void set_wake(const struct sched_schedule *s, const struct view *v,
+		     struct sched_plan *plan)
 {
 	for (size_t i = 0; i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
+		const struct sched_job *job = &v->jobs[v->active[i]];
 
 		if (job->state == JOB_RUNNING)
 			plan->wake_ns = MIN(plan->wake_ns,
 					    s->ops->wake(job, v->now_ns));
 	}
 	for (size_t i = 0; i < plan->n; i++) {
-		const struct job *job = &v->jobs[plan->actions[i].job];
+		const struct sched_job *job = &v->jobs[plan->actions[i].job];
 
 		if (plan->actions[i].kind == ACTION_START)
 			plan->wake_ns = MIN(plan->wake_ns,
@@ -699,7 +705,8 @@ static void set_wake(const struct schedule *s, const struct view *v,
 	}
 }
 
-int schedule_decide(struct schedule *s, const struct view *v, struct plan *ret)
+int schedule_decide(struct sched_schedule *s, const struct view *v,
+		    struct sched_plan *ret)
 {
 	int r;
 
@@ -715,14 +722,15 @@ int schedule_decide(struct schedule *s, const struct view *v, struct plan *ret)
 }
 
 /* The copy only fills up: a shape without room once has none later. */
-int schedule_others(struct schedule *s, const struct view *v,
-		    bool (*is_own)(const struct job *job), struct plan *ret)
+int schedule_others(struct sched_schedule *s, const struct view *v,
+		    bool (*is_own)(const struct sched_job *job),
+		    struct sched_plan *ret)
 {
 	_cleanup_free_ bool *stuck = calloc(v->n_jobs + 1, sizeof(*stuck));
 	int r = stuck ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
+		const struct sched_job *job = &v->jobs[v->active[i]];
 		size_t n;
 
 		if (job->state != JOB_WAITING || is_own(job) ||

@@ -17,7 +17,7 @@
 /* What a policy sees. */
 struct view {
 	const struct cluster *cluster;
-	const struct job *jobs;
+	const struct sched_job *jobs;
 	size_t n_jobs;
 	const uint32_t *active; /* arrived and not done, by arrival */
 	size_t n_active;
@@ -25,7 +25,7 @@ struct view {
 	uint64_t now_ns;
 };
 
-struct schedule;
+struct sched_schedule;
 
 /* When the key of a job may change. The less often, the less there is to sort:
  * with KEY_FALLS a decision does not look at all jobs. */
@@ -45,32 +45,34 @@ struct schedule_ops {
 	bool in_order;
 	/* No job waits for ever, whatever arrives after it. */
 	bool no_starvation;
-	/* It starts a process for each job: cold_ns of struct job counts. */
+	/* It starts a process for each job: cold_ns of struct sched_job counts.
+	 */
 	bool cold;
 	/* It decides on places itself: no placement may be chosen. */
 	bool places;
 	enum storage_rule storage;
 	/* The order of the queue, least first; ties by arrival. */
-	double (*key)(const struct job *job, uint64_t now_ns);
+	double (*key)(const struct sched_job *job, uint64_t now_ns);
 	enum key_motion key_motion;
 	/* Instead, where a key depends on more than its job: s->keys of all
 	 * active jobs, at each decision. They move at any time. */
-	void (*keys)(struct schedule *s, const struct view *v);
+	void (*keys)(struct sched_schedule *s, const struct view *v);
 	/* When the key of a job that runs from now on will jump; UINT64_MAX:
 	 * never. NULL: no key jumps. */
-	uint64_t (*wake)(const struct job *job, uint64_t now_ns);
+	uint64_t (*wake)(const struct sched_job *job, uint64_t now_ns);
 	/* NULL: the queue, ordered by `key`. -ENOMEM. */
-	int (*decide)(struct schedule *s, const struct view *v,
-		      struct plan *ret);
+	int (*decide)(struct sched_schedule *s, const struct view *v,
+		      struct sched_plan *ret);
 	/* Called once before the rest. -ENOMEM; -EINVAL with a text. What it
 	 * takes from schedule_array() needs no `end`. */
-	int (*begin)(struct schedule *s, const struct view *v, struct err *err);
-	void (*end)(struct schedule *s);
+	int (*begin)(struct sched_schedule *s, const struct view *v,
+		     struct err *err);
+	void (*end)(struct sched_schedule *s);
 };
 
 extern const struct plugin *const schedule_table[];
 
-struct schedule {
+struct sched_schedule {
 	const struct schedule_ops *ops;
 	const void *options; /* borrowed; its own; NULL: it has none */
 	void *state;
@@ -84,8 +86,8 @@ struct schedule {
 	double *keys;	       /* by job, where the policy has `keys` */
 	struct queued *behind; /* running jobs that may have to give way */
 	uint32_t *chosen;
-	struct part *parts; /* of one job */
-	struct plan all;
+	struct sched_part *parts; /* of one job */
+	struct sched_plan all;
 	size_t sorted_allocated, behind_allocated, chosen_allocated;
 	uint64_t n_decisions;
 };
@@ -95,33 +97,36 @@ struct schedule {
  * and their options. -ENOMEM; -EINVAL with a text. Call schedule_fini, failed
  * or not.
  */
-int schedule_init(struct schedule *s, const struct schedule_ops *ops,
+int schedule_init(struct sched_schedule *s, const struct schedule_ops *ops,
 		  const void *options, const struct placement_ops *placement,
 		  const void *placement_options, uint64_t seed,
 		  const struct view *v, struct err *err);
-void schedule_fini(struct schedule *s);
+void schedule_fini(struct sched_schedule *s);
 /*
  * For a policy's `begin`: `n` items of `size` bytes, all zeros, which live as
  * long as the policy. NULL: no memory, and schedule_init() will say so: a
  * `begin` that does not touch them need not look.
  */
-void *schedule_array(struct schedule *s, size_t n, size_t size);
+void *schedule_array(struct sched_schedule *s, size_t n, size_t size);
 /* For a policy's own `decide`: s->sorted, all active jobs if they may be
  * preempted, else those that wait. -ENOMEM. */
-int schedule_queue(struct schedule *s, const struct view *v, size_t *ret_n);
+int schedule_queue(struct sched_schedule *s, const struct view *v,
+		   size_t *ret_n);
 /*
  * For a policy that places by itself: start the waiting jobs that are not its
  * own where the placement finds room in s->scratch, first come, first served.
  * -ENOMEM.
  */
-int schedule_others(struct schedule *s, const struct view *v,
-		    bool (*is_own)(const struct job *job), struct plan *ret);
+int schedule_others(struct sched_schedule *s, const struct view *v,
+		    bool (*is_own)(const struct sched_job *job),
+		    struct sched_plan *ret);
 /* Jobs are not what plans have made of them: a live one failed, or repeats
  * steps. The next decision looks at all of them. */
-void schedule_refresh(struct schedule *s);
+void schedule_refresh(struct sched_schedule *s);
 /* What to do now: `ret` is reset first. The plan must be carried out before the
  * next call. -ENOMEM. */
-int schedule_decide(struct schedule *s, const struct view *v, struct plan *ret);
+int schedule_decide(struct sched_schedule *s, const struct view *v,
+		    struct sched_plan *ret);
 /* The first round not before a time; 0: there are no rounds. */
 static inline uint64_t schedule_round(uint64_t round_ns, uint64_t at_ns)
 {

@@ -11,18 +11,18 @@ struct reader {
 	uint32_t job;
 };
 
-bool storage_reads(const struct cluster *c, const struct job *job)
+bool storage_reads(const struct cluster *c, const struct sched_job *job)
 {
 	return c->remote_mib_s > 0 && job->dataset_mib > 0 &&
 	       job->read_mib_s > 0;
 }
 
-double storage_demand(const struct job *job)
+double storage_demand(const struct sched_job *job)
 {
 	return job->read_mib_s * (1 - job->cached_mib / job->dataset_mib);
 }
 
-double storage_speed(const struct cluster *c, const struct job *job)
+double storage_speed(const struct cluster *c, const struct sched_job *job)
 {
 	double demand;
 
@@ -41,13 +41,13 @@ static int compare(const void *a, const void *b)
 	return x->job < y->job ? -1 : x->job > y->job;
 }
 
-static void cache_by_gpus(const struct cluster *c, struct job *jobs,
+static void cache_by_gpus(const struct cluster *c, struct sched_job *jobs,
 			  const struct reader *q, size_t n)
 {
 	double gpus = (double)c->whole.gpu_milli / GPU_MILLI;
 
 	for (size_t i = 0; i < n; i++) {
-		struct job *job = &jobs[q[i].job];
+		struct sched_job *job = &jobs[q[i].job];
 		double share = gpus > 0 ? job_gpus_held(job) / gpus : 0;
 
 		job->cache_mib = MIN(job->dataset_mib, c->cache_mib * share);
@@ -55,7 +55,7 @@ static void cache_by_gpus(const struct cluster *c, struct job *jobs,
 }
 
 /* A fractional knapsack: a MiB saves read_mib_s / dataset_mib of a job. */
-static void cache_by_saving(const struct cluster *c, struct job *jobs,
+static void cache_by_saving(const struct cluster *c, struct sched_job *jobs,
 			    struct reader *q, size_t n)
 {
 	double left = c->cache_mib;
@@ -65,7 +65,7 @@ static void cache_by_saving(const struct cluster *c, struct job *jobs,
 			-jobs[q[i].job].read_mib_s / jobs[q[i].job].dataset_mib;
 	qsort(q, n, sizeof(*q), compare);
 	for (size_t i = 0; i < n; i++) {
-		struct job *job = &jobs[q[i].job];
+		struct sched_job *job = &jobs[q[i].job];
 
 		job->cache_mib = MIN(job->dataset_mib, left);
 		left -= job->cache_mib;
@@ -74,7 +74,7 @@ static void cache_by_saving(const struct cluster *c, struct job *jobs,
 
 /* Those that need least first: each gets what it needs, or an equal part of
  * what is left. */
-static void bandwidth(const struct cluster *c, struct job *jobs,
+static void bandwidth(const struct cluster *c, struct sched_job *jobs,
 		      struct reader *q, size_t n)
 {
 	double left = c->remote_mib_s;
@@ -83,7 +83,7 @@ static void bandwidth(const struct cluster *c, struct job *jobs,
 		q[i].key = storage_demand(&jobs[q[i].job]);
 	qsort(q, n, sizeof(*q), compare);
 	for (size_t i = 0; i < n; i++) {
-		struct job *job = &jobs[q[i].job];
+		struct sched_job *job = &jobs[q[i].job];
 
 		job->remote_mib_s = MIN(q[i].key, left / (double)(n - i));
 		left -= job->remote_mib_s;
@@ -92,7 +92,8 @@ static void bandwidth(const struct cluster *c, struct job *jobs,
 
 /* The running ones of the active jobs that read; *ret_n: how many. NULL: none,
  * or no memory. */
-static struct reader *readers(const struct cluster *c, const struct job *jobs,
+static struct reader *readers(const struct cluster *c,
+			      const struct sched_job *jobs,
 			      const uint32_t *active, size_t n, size_t *ret_n)
 {
 	struct reader *q = c->remote_mib_s > 0 ? malloc((n + 1) * sizeof(*q))
@@ -100,7 +101,7 @@ static struct reader *readers(const struct cluster *c, const struct job *jobs,
 
 	*ret_n = 0;
 	for (size_t i = 0; q && i < n; i++) {
-		const struct job *job = &jobs[active[i]];
+		const struct sched_job *job = &jobs[active[i]];
 
 		if (job->state == JOB_RUNNING && storage_reads(c, job))
 			q[(*ret_n)++] = (struct reader){ 0, active[i] };
@@ -109,7 +110,8 @@ static struct reader *readers(const struct cluster *c, const struct job *jobs,
 }
 
 int storage_split_cache(const struct cluster *c, enum storage_rule rule,
-			struct job *jobs, const uint32_t *active, size_t n)
+			struct sched_job *jobs, const uint32_t *active,
+			size_t n)
 {
 	size_t n_readers;
 	_cleanup_free_ struct reader *q =
@@ -126,7 +128,7 @@ int storage_split_cache(const struct cluster *c, enum storage_rule rule,
 	return 0;
 }
 
-int storage_split_bandwidth(const struct cluster *c, struct job *jobs,
+int storage_split_bandwidth(const struct cluster *c, struct sched_job *jobs,
 			    const uint32_t *active, size_t n)
 {
 	size_t n_readers;

@@ -22,18 +22,19 @@ enum storage_rule {
 };
 
 /* Does it read from the remote storage of this cluster? */
-bool storage_reads(const struct cluster *c, const struct job *job);
+bool storage_reads(const struct cluster *c, const struct sched_job *job);
 /* Give the running ones of the active jobs their cache, filled. Nothing to do
  * in a cluster without remote storage. -ENOMEM. */
 int storage_split_cache(const struct cluster *c, enum storage_rule rule,
-			struct job *jobs, const uint32_t *active, size_t n);
+			struct sched_job *jobs, const uint32_t *active,
+			size_t n);
 /* And the bandwidth, by what is cached: max-min fair, nobody could get more but
  * from one who has no more. -ENOMEM. */
-int storage_split_bandwidth(const struct cluster *c, struct job *jobs,
+int storage_split_bandwidth(const struct cluster *c, struct sched_job *jobs,
 			    const uint32_t *active, size_t n);
 /* MiB/s that the job needs of the remote storage for its full speed. */
-double storage_demand(const struct job *job);
+double storage_demand(const struct sched_job *job);
 /* Its speed with what it got, of its full speed: up to 1. */
-double storage_speed(const struct cluster *c, const struct job *job);
+double storage_speed(const struct cluster *c, const struct sched_job *job);
 
 #endif

@@ -12,18 +12,18 @@
 
 enum { TIMELINE_BINS = 256 };
 
-struct timeline {
+struct sched_timeline {
 	uint64_t start_ns, end_ns;
 	uint64_t bin_ns;	   /* width */
 	double sum[TIMELINE_BINS]; /* quantity times ns */
 };
 
-void timeline_init(struct timeline *t, uint64_t start_ns);
+void timeline_init(struct sched_timeline *t, uint64_t start_ns);
 /* It was `value` from the end up to `to_ns`, which is the new end. */
-void timeline_add(struct timeline *t, uint64_t to_ns, double value);
+void timeline_add(struct sched_timeline *t, uint64_t to_ns, double value);
 /* Bins up to the end, and the mean of one over that part of it which is not
  * beyond the end. */
-size_t timeline_n(const struct timeline *t);
-double timeline_mean(const struct timeline *t, size_t bin);
+size_t timeline_n(const struct sched_timeline *t);
+double timeline_mean(const struct sched_timeline *t, size_t bin);
 
 #endif

@@ -57,7 +57,7 @@ bool argv_is_of_job(const char *text)
 	return true;
 }
 
-uint32_t argv_cores(const struct part *parts, size_t n)
+uint32_t argv_cores(const struct sched_part *parts, size_t n)
 {
 	double cpu_milli = 0;
 
@@ -66,12 +66,13 @@ uint32_t argv_cores(const struct part *parts, size_t n)
 	return (uint32_t)MAX(1, lround(cpu_milli / 1e3));
 }
 
-static const char *class_of(const struct live_config *c, const struct job *job)
+static const char *class_of(const struct live_config *c,
+			    const struct sched_job *job)
 {
 	return c->workload->classes[job->class];
 }
 
-int argv_check(const struct live_config *c, const struct job *job,
+int argv_check(const struct live_config *c, const struct sched_job *job,
 	       uint64_t *ret_steps, struct err *err)
 {
 	const char *class = class_of(c, job);
@@ -141,7 +142,7 @@ uint64_t argv_done(const char *folder)
 /* --- words ---------------------------------------------------------------- */
 
 /* But that of the GPU, which its profile has. */
-static void put_stages(const struct job *job, FILE *f)
+static void put_stages(const struct sched_job *job, FILE *f)
 {
 	fprintf(f, "storage=%.0fns,cpu=%.0fns,load=%.0fns,network=%.0fns",
 		job->stage_ns[STAGE_STORAGE], job->stage_ns[STAGE_CPU],
@@ -150,8 +151,8 @@ static void put_stages(const struct job *job, FILE *f)
 
 static void put_word(const struct live *l, uint32_t which, int word, FILE *f)
 {
-	const struct job *job = &l->run.jobs[which];
-	const struct part *p = job->parts;
+	const struct sched_job *job = &l->run.jobs[which];
+	const struct sched_part *p = job->parts;
 	size_t gpu = 0;
 
 	while (gpu + 1 < job->n_parts && !p[gpu].gpus)

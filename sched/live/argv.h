@@ -16,7 +16,7 @@
 
 /* Steps of a job, and whether it can run live with this command: -EINVAL with a
  * text. */
-int argv_check(const struct live_config *c, const struct job *job,
+int argv_check(const struct live_config *c, const struct sched_job *job,
 	       uint64_t *ret_steps, struct err *err);
 /* Has the command the words {cores}, {stages}? */
 bool argv_uses_cores(const struct live_config *c);
@@ -24,7 +24,7 @@ bool argv_uses_stages(const struct live_config *c);
 /* Does the text have the word {job}, and none that depends on its parts? */
 bool argv_is_of_job(const char *text);
 /* What {cores} is: the CPUs of the parts, rounded, at least 1. */
-uint32_t argv_cores(const struct part *parts, size_t n);
+uint32_t argv_cores(const struct sched_part *parts, size_t n);
 /* The folder of a job, malloc'ed. NULL: no memory. */
 char *argv_folder(const struct live *l, uint32_t job);
 /* A text with its words replaced by what they stand for, malloc'ed. NULL: no

@@ -180,8 +180,8 @@ static int memory_of(const char *path, uint32_t gpu, double *ret,
 }
 
 /* For one GPU of the part. */
-static struct gpud_grant grant_of(const struct job *job, const struct part *p,
-				  double memory)
+static struct gpud_grant grant_of(const struct sched_job *job,
+				  const struct sched_part *p, double memory)
 {
 	struct gpud_grant g = { .bytes = UINT64_MAX };
 	bool shares = job->gpu_milli < GPU_MILLI;
@@ -196,7 +196,7 @@ static struct gpud_grant grant_of(const struct job *job, const struct part *p,
 }
 
 /* *ret_n grants for the parts that have GPUs, which are of one server. */
-static int make_grants(const struct live *l, const struct job *job,
+static int make_grants(const struct live *l, const struct sched_job *job,
 		       const char *path, const char *name,
 		       struct gpud_grant *ret, size_t most, size_t *ret_n,
 		       struct err *err)
@@ -205,7 +205,7 @@ static int make_grants(const struct live *l, const struct job *job,
 	int r = 0;
 
 	for (size_t k = 0; r == 0 && k < job->n_parts; k++) {
-		const struct part *p = &job->parts[k];
+		const struct sched_part *p = &job->parts[k];
 
 		for (uint32_t i = 0; r == 0 && p->gpus >> i; i++) {
 			uint32_t gpu = first_of(l, p->node) + i;
@@ -226,12 +226,12 @@ static int make_grants(const struct live *l, const struct job *job,
 
 /* The first part with GPUs; NULL: there is none. -EINVAL with a text: others
  * are of another server. */
-static int check_parts(const struct live *l, const struct job *job,
-		       const struct part **ret, struct err *err)
+static int check_parts(const struct live *l, const struct sched_job *job,
+		       const struct sched_part **ret, struct err *err)
 {
 	*ret = NULL;
 	for (size_t k = 0; k < job->n_parts; k++) {
-		const struct part *p = &job->parts[k];
+		const struct sched_part *p = &job->parts[k];
 
 		if (!p->gpus)
 			continue;
@@ -264,10 +264,10 @@ static void server_works(struct live *l, uint32_t node)
 
 int gpus_give(struct live *l, uint32_t which, char **ret, struct err *err)
 {
-	const struct job *job = &l->run.jobs[which];
+	const struct sched_job *job = &l->run.jobs[which];
 	_cleanup_free_ char *path = NULL, *name = NULL, *folder = NULL;
 	_cleanup_free_ struct gpud_grant *grants = NULL;
-	const struct part *first = NULL;
+	const struct sched_part *first = NULL;
 	const char *slash;
 	size_t n = 0;
 	int r = l->c.gpu_server ? check_parts(l, job, &first, err) : 0;

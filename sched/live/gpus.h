@@ -19,8 +19,8 @@
 
 /*
  * A node whose server grants no GPUs, as it does not answer or refuses.
- * Policies start nothing on its GPUs (struct node, down) for a pause, which
- * doubles with each failure in a row.
+ * Policies start nothing on its GPUs (struct sched_node, down) for a pause,
+ * which doubles with each failure in a row.
  */
 struct live_down {
 	uint32_t n_failed; /* in a row */

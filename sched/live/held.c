@@ -12,14 +12,14 @@
 
 /* --- groups --------------------------------------------------------------- */
 
-static uint32_t number_of(const struct live *l, const struct job *job)
+static uint32_t number_of(const struct live *l, const struct sched_job *job)
 {
 	return (uint32_t)(job - l->run.jobs);
 }
 
 bool group_stays(const struct live *l, uint32_t which)
 {
-	const struct job *group[GROUP_MAX];
+	const struct sched_job *group[GROUP_MAX];
 	size_t n = job_group(&l->run.jobs[which], group);
 	uint32_t own = l->live[which].group;
 
@@ -31,7 +31,7 @@ bool group_stays(const struct live *l, uint32_t which)
 
 bool group_is_idle(const struct live *l, uint32_t which)
 {
-	const struct job *group[GROUP_MAX];
+	const struct sched_job *group[GROUP_MAX];
 	size_t n = job_group(&l->run.jobs[which], group);
 
 	for (size_t i = 0; i < n; i++)
@@ -43,7 +43,7 @@ bool group_is_idle(const struct live *l, uint32_t which)
 
 void group_join(struct live *l, uint32_t which)
 {
-	const struct job *group[GROUP_MAX];
+	const struct sched_job *group[GROUP_MAX];
 	size_t n = job_group(&l->run.jobs[which], group);
 	uint32_t *own = &l->live[which].group;
 
@@ -82,7 +82,7 @@ static int open_seat(int file, struct group_seat *s, size_t index)
 int group_open(const struct live *l, uint32_t which,
 	       struct group_seat ret[GROUP_MAX], struct err *err)
 {
-	const struct job *group[GROUP_MAX];
+	const struct sched_job *group[GROUP_MAX];
 	size_t n = job_group(&l->run.jobs[which], group);
 	_cleanup_close_ int file = -1;
 	uint8_t offsets[GROUP_MAX];
@@ -115,7 +115,7 @@ void group_close(struct group_seat seats[GROUP_MAX])
 
 /* --- what they hold ------------------------------------------------------- */
 
-bool held_is_free(const struct live *l, const struct job *job)
+bool held_is_free(const struct live *l, const struct sched_job *job)
 {
 	for (size_t i = 0; i < job->n_parts; i++)
 		if (!cluster_has(&l->held, &job->parts[i]))
@@ -126,14 +126,14 @@ bool held_is_free(const struct live *l, const struct job *job)
 static int remember(struct live *l, uint32_t which)
 {
 	const struct live_job *p = &l->live[which];
-	struct job of = { .parts = p->held, .n_parts = p->n_held };
+	struct sched_job of = { .parts = p->held, .n_parts = p->n_held };
 
 	return history_begin(&l->history, which, &of, l->run.now_ns);
 }
 
 int held_take(struct live *l, uint32_t which)
 {
-	const struct job *job = &l->run.jobs[which];
+	const struct sched_job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	bool shared = group_holder(l, which);
 
@@ -177,11 +177,11 @@ bool held_same(const struct live *l, uint32_t which)
 
 bool held_same_gpus(const struct live *l, uint32_t which)
 {
-	const struct job *job = &l->run.jobs[which];
+	const struct sched_job *job = &l->run.jobs[which];
 	const struct live_job *p = &l->live[which];
 
 	for (size_t i = 0; i < job->n_parts && i < p->n_held; i++) {
-		const struct part *a = &job->parts[i], *b = &p->held[i];
+		const struct sched_part *a = &job->parts[i], *b = &p->held[i];
 
 		if (a->node != b->node || a->gpus != b->gpus ||
 		    a->gpu_milli != b->gpu_milli)

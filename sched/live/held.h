@@ -8,7 +8,7 @@
 #include "sched/live/run.h"
 
 /* Is what the policy gives the job held by no process? */
-bool held_is_free(const struct live *l, const struct job *job);
+bool held_is_free(const struct live *l, const struct sched_job *job);
 /* The process of a job takes that. -ENOMEM. */
 int held_take(struct live *l, uint32_t job);
 /* It has more or less of it, since now. -ENOMEM. */

@@ -31,7 +31,7 @@
 /* --- what the end of a process means for its job -------------------------- */
 
 /* Of another process, which cannot have ended before it began. */
-static uint64_t time_of(const struct live *l, const struct job *job,
+static uint64_t time_of(const struct live *l, const struct sched_job *job,
 			int64_t real_ns)
 {
 	double ago_ns = (double)(l->real_ns - real_ns) / l->c.time_scale;
@@ -47,7 +47,7 @@ static uint64_t time_of(const struct live *l, const struct job *job,
  * process of it runs, and it holds nothing. */
 static void job_failed(struct live *l, uint32_t which, const char *text)
 {
-	struct job *job = &l->run.jobs[which];
+	struct sched_job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	bool again = ++p->n_failed <= l->c.retries;
 
@@ -86,7 +86,7 @@ static void failed(struct live *l, uint32_t which, const char *folder,
 static int ended(struct live *l, uint32_t which, const char *folder,
 		 bool expected, struct err *err)
 {
-	struct job *job = &l->run.jobs[which];
+	struct sched_job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	struct process_end end;
 	int r = process_read_end(folder, &end);
@@ -202,13 +202,13 @@ static bool goes_on(const struct live *l, uint32_t which)
 /* No more of either than before. */
 static bool give(struct live *l, uint32_t which)
 {
-	const struct job *job = &l->run.jobs[which];
+	const struct sched_job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	bool changed = false;
 
 	for (size_t i = 0; i < p->n_held; i++) {
-		const struct part *to = &job->parts[i];
-		struct part *has = &p->held[i], was = *has;
+		const struct sched_part *to = &job->parts[i];
+		struct sched_part *has = &p->held[i], was = *has;
 
 		has->cpu_milli = MIN(was.cpu_milli, to->cpu_milli);
 		has->memory_mib = MIN(was.memory_mib, to->memory_mib);
@@ -223,13 +223,13 @@ static bool give(struct live *l, uint32_t which)
 
 static bool get(struct live *l, uint32_t which)
 {
-	const struct job *job = &l->run.jobs[which];
+	const struct sched_job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	bool changed = false;
 
 	for (size_t i = 0; i < p->n_held; i++) {
-		const struct part *to = &job->parts[i];
-		struct part *has = &p->held[i];
+		const struct sched_part *to = &job->parts[i];
+		struct sched_part *has = &p->held[i];
 
 		if (!memcmp(has, to, sizeof(*to)))
 			continue;
@@ -388,7 +388,7 @@ static int not_started(struct live *l, uint32_t which, int error,
 static int start(struct live *l, const struct group_seat *seat, struct err *err)
 {
 	uint32_t which = seat->job;
-	struct job *job = &l->run.jobs[which];
+	struct sched_job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	_cleanup_free_ char *folder = argv_folder(l, which);
 	_cleanup_free_ char *control = NULL, *server = NULL;
@@ -430,7 +430,7 @@ static int start(struct live *l, const struct group_seat *seat, struct err *err)
  * takes turns, wait on. */
 static bool is_late(struct live *l, uint32_t which)
 {
-	const struct job *group[GROUP_MAX];
+	const struct sched_job *group[GROUP_MAX];
 	size_t n = job_group(&l->run.jobs[which], group);
 
 	if (!job_is_stranded(&l->run.cluster, &l->run.jobs[which]))
@@ -498,7 +498,7 @@ static void move_clock(struct live *l)
 	l->real_ns = tick_realtime();
 	/* work begins with the process */
 	for (size_t i = 0; i < l->run.n_active; i++) {
-		struct job *job = &l->run.jobs[l->run.active[i]];
+		struct sched_job *job = &l->run.jobs[l->run.active[i]];
 		const struct live_job *p = &l->live[l->run.active[i]];
 
 		if (job->state == JOB_RUNNING &&
@@ -650,7 +650,7 @@ static int end_all(struct live *l, struct err *err)
 	}
 	/* what they have done is in their checkpoints */
 	for (size_t i = 0; i < l->run.n_active; i++) {
-		struct job *job = &l->run.jobs[l->run.active[i]];
+		struct sched_job *job = &l->run.jobs[l->run.active[i]];
 
 		if (job->state == JOB_RUNNING)
 			plan_release(&l->run.cluster, job, job->since_ns,
@@ -684,7 +684,7 @@ int live_run(struct live *l, struct err *err)
 static int check(const struct live_config *c, const struct schedule_ops *policy,
 		 struct err *err)
 {
-	const struct workload *w = c->workload;
+	const struct sched_workload *w = c->workload;
 
 	if (c->of.cluster->remote_mib_s > 0 &&
 	    (!c->mount || !argv_is_of_job(c->mount)))
@@ -738,7 +738,7 @@ static int find_processes(struct live *l, struct err *err)
 		r = look_at(l, l->run.active[i], true, err);
 	for (size_t i = 0; r == 0 && i < l->run.n_active; i++) {
 		uint32_t which = l->run.active[i];
-		const struct job *job = &l->run.jobs[which];
+		const struct sched_job *job = &l->run.jobs[which];
 
 		if (l->live[which].process.state == PROCESS_NONE ||
 		    l->live[which].n_held)

@@ -86,7 +86,7 @@ static void start_looking(struct live *l, uint32_t which)
 /* By the hits since the last look. */
 static void look(struct live *l, uint32_t which)
 {
-	struct job *job = &l->run.jobs[which];
+	struct sched_job *job = &l->run.jobs[which];
 	struct live_job *p = &l->live[which];
 	uint64_t hits, misses, all;
 
@@ -132,7 +132,7 @@ static double part_left(const struct live *l)
 	double least = least_mib_s(l), low = 0, others = 0;
 
 	for (size_t i = 0; i < l->run.n_active; i++) {
-		const struct job *job = &l->run.jobs[l->run.active[i]];
+		const struct sched_job *job = &l->run.jobs[l->run.active[i]];
 
 		if (job->state != JOB_RUNNING ||
 		    !storage_reads(&l->run.cluster, job))
@@ -149,7 +149,7 @@ static double part_left(const struct live *l)
 /* A process that is about to end keeps what it has: it waits for its reads. */
 static struct wish wish_of(const struct live *l, uint32_t which, double part)
 {
-	const struct job *job = &l->run.jobs[which];
+	const struct sched_job *job = &l->run.jobs[which];
 	const struct live_job *p = &l->live[which];
 	double remote = MAX(job->remote_mib_s * part, least_mib_s(l));
 

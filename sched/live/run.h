@@ -17,8 +17,8 @@
 
 struct live_config {
 	struct sched_run_config of;
-	const struct workload *workload; /* whose jobs these are */
-	double time_scale;		 /* wall ns per ns */
+	const struct sched_workload *workload; /* whose jobs these are */
+	double time_scale;		       /* wall ns per ns */
 	uint64_t step_ns;  /* work of a step, if no speed has it; 0: unknown */
 	uint64_t grace_ns; /* wall: for a checkpoint */
 	uint64_t retries;  /* of a job that fails */
@@ -35,7 +35,7 @@ struct live_config {
 
 struct live_job {
 	struct process process;
-	struct part *held; /* what its process has; owned */
+	struct sched_part *held; /* what its process has; owned */
 	size_t n_held;
 	uint32_t group;	     /* with which its process takes turns; 0: alone */
 	uint32_t told_cores; /* the process knows; 0: it is not known */

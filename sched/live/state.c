@@ -84,7 +84,7 @@ static void read_clock(struct live *l)
 
 /* --- writing -------------------------------------------------------------- */
 
-static json_t *json_parts(const struct part *parts, size_t n)
+static json_t *json_parts(const struct sched_part *parts, size_t n)
 {
 	json_t *a = json_array();
 
@@ -99,9 +99,10 @@ static json_t *json_parts(const struct part *parts, size_t n)
 }
 
 /* The first job of those who take turns with it, itself included. */
-static json_int_t first_of_group(const struct live *l, const struct job *job)
+static json_int_t first_of_group(const struct live *l,
+				 const struct sched_job *job)
 {
-	const struct job *group[GROUP_MAX], *first = job;
+	const struct sched_job *group[GROUP_MAX], *first = job;
 	size_t n = job_group(job, group);
 
 	for (size_t i = 1; i < n; i++)
@@ -112,7 +113,7 @@ static json_int_t first_of_group(const struct live *l, const struct job *job)
 /* UINT64_MAX, "not yet", is -1. */
 static json_t *json_job(const struct live *l, size_t i)
 {
-	const struct job *job = &l->run.jobs[i];
+	const struct sched_job *job = &l->run.jobs[i];
 	const struct live_job *p = &l->live[i];
 
 	return json_pack("{s:o,s:s,s:f,s:f,s:I,s:I,s:I,s:I,s:i,s:i,s:I,s:I,"
@@ -187,7 +188,7 @@ int state_stop(struct live *l, struct err *err)
 
 /* --- reading -------------------------------------------------------------- */
 
-static bool read_part(const json_t *j, struct part *ret)
+static bool read_part(const json_t *j, struct sched_part *ret)
 {
 	static const json_int_t most[] = { UINT32_MAX, UINT32_MAX, GPU_MILLI,
 					   UINT32_MAX, CLUSTER_MEMORY_MAX };
@@ -199,17 +200,17 @@ static bool read_part(const json_t *j, struct part *ret)
 	for (size_t i = 0; i < ARRAY_SIZE(v); i++)
 		if (v[i] < 0 || v[i] > most[i])
 			return false;
-	*ret = (struct part){ .node = (uint32_t)v[0],
-			      .gpus = (uint32_t)v[1],
-			      .gpu_milli = (uint32_t)v[2],
-			      .cpu_milli = (uint32_t)v[3],
-			      .memory_mib = (uint64_t)v[4] };
+	*ret = (struct sched_part){ .node = (uint32_t)v[0],
+				    .gpus = (uint32_t)v[1],
+				    .gpu_milli = (uint32_t)v[2],
+				    .cpu_milli = (uint32_t)v[3],
+				    .memory_mib = (uint64_t)v[4] };
 	return true;
 }
 
 /* -EINVAL, -ENOMEM. */
-static int read_parts(const json_t *a, const struct job *job, struct part **ret,
-		      size_t *ret_n)
+static int read_parts(const json_t *a, const struct sched_job *job,
+		      struct sched_part **ret, size_t *ret_n)
 {
 	size_t n = json_array_size(a);
 
@@ -231,7 +232,7 @@ static int read_parts(const json_t *a, const struct job *job, struct part **ret,
 static int take_parts(struct live *l, size_t i, const json_t *parts,
 		      json_int_t with, struct err *err)
 {
-	_cleanup_free_ struct part *p = NULL;
+	_cleanup_free_ struct sched_part *p = NULL;
 	size_t n = 0;
 	int r = read_parts(parts, &l->run.jobs[i], &p, &n);
 
@@ -269,7 +270,7 @@ static int take_held(struct live *l, size_t i, const json_t *held)
 
 static int read_job(struct live *l, size_t i, json_t *j, struct err *err)
 {
-	struct job *job = &l->run.jobs[i];
+	struct sched_job *job = &l->run.jobs[i];
 	struct live_job *p = &l->live[i];
 	json_int_t run, since, start, end, processes, failures, with, group;
 	const char *state;
@@ -321,7 +322,8 @@ static int read_job(struct live *l, size_t i, json_t *j, struct err *err)
 }
 
 /* Of a run, on nodes and GPUs that are there. */
-static bool are_there(const struct cluster *c, const struct part *p, size_t n)
+static bool are_there(const struct cluster *c, const struct sched_part *p,
+		      size_t n)
 {
 	for (size_t k = 0; k < n; k++)
 		if (p[k].node >= c->n ||
@@ -334,8 +336,8 @@ static bool are_there(const struct cluster *c, const struct part *p, size_t n)
 static int read_run(struct live *l, const json_t *j, uint64_t least_ns,
 		    json_int_t now)
 {
-	_cleanup_free_ struct part *parts = NULL;
-	struct job of = { 0 };
+	_cleanup_free_ struct sched_part *parts = NULL;
+	struct sched_job of = { 0 };
 	json_int_t job, from, until;
 	json_t *text;
 	int r;
@@ -455,7 +457,7 @@ int state_parse(struct live *l, const char *bytes, size_t n, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "damaged");
 	for (size_t i = 0; i < l->run.n; i++) {
-		const struct job *job = &l->run.jobs[i];
+		const struct sched_job *job = &l->run.jobs[i];
 
 		if (job->since_ns > (uint64_t)now ||
 		    (job->state == JOB_DONE && job->end_ns > (uint64_t)now))

@@ -9,9 +9,10 @@
 #include "sched/core/placement.h"
 
 static void bestfit_score(struct placement *p, const struct cluster *c,
-			  const struct job *job, uint32_t node, struct fit *ret)
+			  const struct sched_job *job, uint32_t node,
+			  struct fit *ret)
 {
-	const struct node *n = &c->nodes[node];
+	const struct sched_node *n = &c->nodes[node];
 	double cpu = (double)n->cpu_free - job->cpu_milli;
 	double gpu = (double)node_gpu_free(n) - (double)job_gpu_milli(job);
 

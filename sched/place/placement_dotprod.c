@@ -10,9 +10,10 @@
 #include "sched/core/placement.h"
 
 static void dotprod_score(struct placement *p, const struct cluster *c,
-			  const struct job *job, uint32_t node, struct fit *ret)
+			  const struct sched_job *job, uint32_t node,
+			  struct fit *ret)
 {
-	const struct node *n = &c->nodes[node];
+	const struct sched_node *n = &c->nodes[node];
 	double cpu = n->cpu_free / 128e3 * (job->cpu_milli / 128e3);
 	double gpu =
 		node_gpu_free(n) / 8e3 * ((double)job_gpu_milli(job) / 8e3);

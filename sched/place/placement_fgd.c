@@ -10,7 +10,8 @@
 #include "sched/core/frag.h"
 #include "sched/core/placement.h"
 
-static int fgd_begin(struct placement *p, const struct job *jobs, size_t n)
+static int fgd_begin(struct placement *p, const struct sched_job *jobs,
+		     size_t n)
 {
 	return frag_init(p->state, jobs, n);
 }
@@ -20,10 +21,11 @@ static void fgd_end(struct placement *p)
 	frag_fini(p->state);
 }
 
-static double score_of(const struct placement *p, const struct node *before,
-		       double frag, const struct job *job, uint32_t gpus)
+static double score_of(const struct placement *p,
+		       const struct sched_node *before, double frag,
+		       const struct sched_job *job, uint32_t gpus)
 {
-	struct node after = *before;
+	struct sched_node after = *before;
 
 	for (uint32_t g = 0; g < after.n_gpus; g++)
 		if (gpus >> g & 1)
@@ -34,9 +36,10 @@ static double score_of(const struct placement *p, const struct node *before,
 }
 
 static void fgd_score(struct placement *p, const struct cluster *c,
-		      const struct job *job, uint32_t node, struct fit *ret)
+		      const struct sched_job *job, uint32_t node,
+		      struct fit *ret)
 {
-	const struct node *n = &c->nodes[node];
+	const struct sched_node *n = &c->nodes[node];
 	double frag = frag_node(p->state, n);
 
 	*ret = (struct fit){ .score = -1 };

@@ -11,7 +11,7 @@
 
 enum { OTHER = 0, IDLE = 25, MIXED = 50, SAME = 75, BAND = 25 };
 
-static int band(const struct node *n, uint32_t class)
+static int band(const struct sched_node *n, uint32_t class)
 {
 	bool others = false;
 
@@ -23,10 +23,10 @@ static int band(const struct node *n, uint32_t class)
 }
 
 static void gpuclustering_score(struct placement *p, const struct cluster *c,
-				const struct job *job, uint32_t node,
+				const struct sched_job *job, uint32_t node,
 				struct fit *ret)
 {
-	const struct node *n = &c->nodes[node];
+	const struct sched_node *n = &c->nodes[node];
 	uint32_t class = part_class(job->n_gpus, job->gpu_milli);
 	/* of the largest node: 8 GPUs; what a smaller one lacks is used */
 	double used = 1 - MIN(node_gpu_free(n), 8e3) / 8e3;

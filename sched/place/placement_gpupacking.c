@@ -8,7 +8,7 @@
 #include "common/util.h"
 #include "sched/core/placement.h"
 
-static double score_of(const struct node *n, const struct job *job,
+static double score_of(const struct sched_node *n, const struct sched_job *job,
 		       uint32_t gpus)
 {
 	uint32_t free = node_gpus(n, GPU_MILLI), opened = 0, percent = 0;
@@ -29,10 +29,10 @@ static double score_of(const struct node *n, const struct job *job,
 }
 
 static void gpupacking_score(struct placement *p, const struct cluster *c,
-			     const struct job *job, uint32_t node,
+			     const struct sched_job *job, uint32_t node,
 			     struct fit *ret)
 {
-	const struct node *n = &c->nodes[node];
+	const struct sched_node *n = &c->nodes[node];
 
 	(void)p;
 	ret->gpus = placement_tightest(n, job->gpu_milli, job->n_gpus);

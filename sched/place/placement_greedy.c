@@ -7,8 +7,8 @@
 #include "sched/place/synergy.h"
 
 static struct demand greedy_demand(const struct placement *p,
-				   const struct node *node,
-				   const struct job *job)
+				   const struct sched_node *node,
+				   const struct sched_job *job)
 {
 	const struct synergy_options *o = p->options;
 

@@ -3,9 +3,10 @@
 #include "sched/core/placement.h"
 
 static void random_score(struct placement *p, const struct cluster *c,
-			 const struct job *job, uint32_t node, struct fit *ret)
+			 const struct sched_job *job, uint32_t node,
+			 struct fit *ret)
 {
-	const struct node *n = &c->nodes[node];
+	const struct sched_node *n = &c->nodes[node];
 	uint32_t left = job->n_gpus, fit = node_gpus(n, job->gpu_milli);
 
 	*ret = (struct fit){ .score = rng_double(&p->rng) };

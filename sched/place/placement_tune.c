@@ -20,7 +20,7 @@ enum amount { ALL, FAIR, NOTHING };
 
 struct tune {
 	enum amount amount;
-	struct part *parts; /* of one job */
+	struct sched_part *parts; /* of one job */
 	size_t parts_allocated;
 	struct victim *victims;
 	size_t victims_allocated;
@@ -42,8 +42,8 @@ struct victim {
 };
 
 static struct demand amount_of(const struct placement *p,
-			       const struct node *node, const struct job *job,
-			       enum amount amount)
+			       const struct sched_node *node,
+			       const struct sched_job *job, enum amount amount)
 {
 	const struct synergy_options *o = p->options;
 	struct demand d;
@@ -55,7 +55,8 @@ static struct demand amount_of(const struct placement *p,
 }
 
 static struct demand tune_demand(const struct placement *p,
-				 const struct node *node, const struct job *job)
+				 const struct sched_node *node,
+				 const struct sched_job *job)
 {
 	const struct tune *t = p->state;
 
@@ -79,7 +80,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* The last action of the plan has its parts. */
-static int see_parts(struct tune *t, const struct plan *plan)
+static int see_parts(struct tune *t, const struct sched_plan *plan)
 {
 	const struct action *a = &plan->actions[plan->n - 1];
 	int r = util_reserve(&t->on_node, &t->on_node_allocated, plan->n_parts,
@@ -94,14 +95,14 @@ static int see_parts(struct tune *t, const struct plan *plan)
 	return r;
 }
 
-static int find_victims(struct tune *t, const struct plan *plan, uint32_t node,
-			size_t *ret_n)
+static int find_victims(struct tune *t, const struct sched_plan *plan,
+			uint32_t node, size_t *ret_n)
 {
 	size_t n = 0;
 	int r;
 
 	for (size_t k = t->last[node]; k; k = t->on_node[k - 1].before) {
-		const struct part *p = &plan->parts[k - 1];
+		const struct sched_part *p = &plan->parts[k - 1];
 		size_t action = t->on_node[k - 1].action;
 		double gpus = part_gpus(p);
 
@@ -124,11 +125,11 @@ static int find_victims(struct tune *t, const struct plan *plan, uint32_t node,
 
 /* Back to the share of its GPUs, on all its nodes. */
 static void make_fair(struct cluster *c, const struct action *a,
-		      struct plan *plan, const struct job *job)
+		      struct sched_plan *plan, const struct sched_job *job)
 {
 	for (size_t k = 0; k < a->n_parts; k++) {
-		struct part *p = &plan->parts[a->first + k], fair;
-		const struct node *n = &c->nodes[p->node];
+		struct sched_part *p = &plan->parts[a->first + k], fair;
+		const struct sched_node *n = &c->nodes[p->node];
 
 		fair = placement_part(p->node, job, part_gpus(p),
 				      placement_share(n));
@@ -141,11 +142,11 @@ static void make_fair(struct cluster *c, const struct action *a,
 
 /* Make room for the part on its node, if there are jobs to take it from. */
 static int make_room(struct placement *p, struct cluster *c,
-		     const struct job *jobs, const struct part *part,
-		     struct plan *plan)
+		     const struct sched_job *jobs,
+		     const struct sched_part *part, struct sched_plan *plan)
 {
 	struct tune *t = p->state;
-	const struct node *node = &c->nodes[part->node];
+	const struct sched_node *node = &c->nodes[part->node];
 	struct demand share = placement_share(node);
 	size_t n;
 	int r = find_victims(t, plan, part->node, &n);
@@ -168,18 +169,19 @@ static int make_room(struct placement *p, struct cluster *c,
 
 /* It has no place where there is no room. */
 static int squeeze_in(struct placement *p, struct cluster *c,
-		      const struct job *jobs, uint32_t which, struct plan *plan)
+		      const struct sched_job *jobs, uint32_t which,
+		      struct sched_plan *plan)
 {
 	struct tune *t = p->state;
-	const struct job *job = &jobs[which];
+	const struct sched_job *job = &jobs[which];
 	size_t n, k = 0;
 	int r = 0;
 
 	t->amount = NOTHING;
 	n = placement_place(p, c, job, t->parts);
 	for (; r == 0 && k < n; k++) {
-		struct part *part = &t->parts[k];
-		const struct node *node = &c->nodes[part->node];
+		struct sched_part *part = &t->parts[k];
+		const struct sched_node *node = &c->nodes[part->node];
 		uint32_t gpus = part->gpus;
 
 		*part = placement_part(part->node, job, part_gpus(part),
@@ -203,7 +205,8 @@ static int squeeze_in(struct placement *p, struct cluster *c,
 /* --- all jobs ------------------------------------------------------------- */
 
 static int place_one(struct placement *p, struct cluster *c,
-		     const struct job *jobs, uint32_t which, struct plan *plan)
+		     const struct sched_job *jobs, uint32_t which,
+		     struct sched_plan *plan)
 {
 	struct tune *t = p->state;
 	size_t n = 0;
@@ -221,8 +224,8 @@ static int place_one(struct placement *p, struct cluster *c,
 }
 
 static int tune_place_all(struct placement *p, struct cluster *c,
-			  const struct job *jobs, const uint32_t *which,
-			  size_t n, struct plan *ret)
+			  const struct sched_job *jobs, const uint32_t *which,
+			  size_t n, struct sched_plan *ret)
 {
 	struct tune *t = p->state;
 	int r = util_reserve_anew(&t->last, &t->last_allocated, c->n,

@@ -43,7 +43,7 @@ static double saturating(const struct speed *s)
 	return s->cpus[i];
 }
 
-struct demand synergy_fair(const struct node *node, struct demand d)
+struct demand synergy_fair(const struct sched_node *node, struct demand d)
 {
 	struct demand share = placement_share(node);
 
@@ -51,8 +51,8 @@ struct demand synergy_fair(const struct node *node, struct demand d)
 				MIN(d.memory_mib, share.memory_mib) };
 }
 
-struct demand synergy_demand(const struct node *node, const struct job *job,
-			     bool profile)
+struct demand synergy_demand(const struct sched_node *node,
+			     const struct sched_job *job, bool profile)
 {
 	uint32_t gpus = MIN(job->n_gpus, node->n_gpus);
 	struct demand d, most;

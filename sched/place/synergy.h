@@ -22,12 +22,12 @@ extern const struct synergy_options synergy_defaults;
  * numbers of CPUs. Never more than a share of the node by the job's GPUs. A job
  * of unknown speed gets what it asks for.
  */
-struct demand synergy_demand(const struct node *node, const struct job *job,
-			     bool profile);
+struct demand synergy_demand(const struct sched_node *node,
+			     const struct sched_job *job, bool profile);
 /* CPUs per GPU that profiling finds among 1..max; *ret_n is how many numbers of
  * CPUs were measured. */
 uint32_t synergy_profile(const struct speed *s, uint32_t max, unsigned *ret_n);
 /* No more of either than the share of a GPU. */
-struct demand synergy_fair(const struct node *node, struct demand d);
+struct demand synergy_fair(const struct sched_node *node, struct demand d);
 
 #endif

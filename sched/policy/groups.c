@@ -13,7 +13,7 @@ struct line {
 	bool *started;
 };
 
-static bool is_grouped(const struct job *job)
+static bool is_grouped(const struct sched_job *job)
 {
 	return job->n_gpus == 1 && job->gpu_milli == GPU_MILLI &&
 	       job->gpu_busy > 0;
@@ -36,14 +36,15 @@ static int alternate(struct line *l, uint64_t n_started)
 	return 0;
 }
 
-static int line_up(const struct view *v, const struct groups *g, struct line *l)
+static int line_up(const struct view *v, const struct sched_groups *g,
+		   struct line *l)
 {
 	l->jobs = malloc((v->n_active + 1) * sizeof(*l->jobs));
 	l->started = calloc(v->n_active + 1, sizeof(*l->started));
 	if (!l->jobs || !l->started)
 		return -ENOMEM;
 	for (size_t i = 0; i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
+		const struct sched_job *job = &v->jobs[v->active[i]];
 		double key = g->order == GROUPS_ARRIVAL
 				     ? 0
 				     : (double)job->gpu_memory_mib;
@@ -58,11 +59,12 @@ static int line_up(const struct view *v, const struct groups *g, struct line *l)
 /* --- a group -------------------------------------------------------------- */
 
 /* Of `n` jobs that share the GPU, each with a like part of it. */
-static struct part part_of(const struct view *v, const struct job *job,
-			   uint32_t node, uint32_t gpu, size_t n)
+static struct sched_part part_of(const struct view *v,
+				 const struct sched_job *job, uint32_t node,
+				 uint32_t gpu, size_t n)
 {
-	struct job as = *job;
-	struct part p;
+	struct sched_job as = *job;
+	struct sched_part p;
 
 	as.gpu_milli = (uint32_t)(GPU_MILLI / n);
 	p = placement_part(node, &as, 1,
@@ -72,18 +74,18 @@ static struct part part_of(const struct view *v, const struct job *job,
 }
 
 /* Fill in which of the line; how many. */
-static size_t choose(struct schedule *s, const struct view *v,
-		     const struct groups *g, const struct line *l,
+static size_t choose(struct sched_schedule *s, const struct view *v,
+		     const struct sched_groups *g, const struct line *l,
 		     uint32_t node, uint32_t gpu, size_t *ret)
 {
-	const struct node *of = &v->cluster->nodes[node];
+	const struct sched_node *of = &v->cluster->nodes[node];
 	uint64_t budget = g->budget_mib ? g->budget_mib : of->gpu_memory_mib;
 	uint64_t memory = 0;
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n && n < g->most; i++) {
-		const struct job *job = &v->jobs[l->jobs[i].job];
-		struct part p = part_of(v, job, node, gpu, g->most);
+		const struct sched_job *job = &v->jobs[l->jobs[i].job];
+		struct sched_part p = part_of(v, job, node, gpu, g->most);
 
 		if (l->started[i] || !job_allows(job, of) ||
 		    !cluster_has(&s->scratch, &p))
@@ -96,9 +98,9 @@ static size_t choose(struct schedule *s, const struct view *v,
 	return n;
 }
 
-static int start_group(struct schedule *s, const struct view *v,
-		       struct groups *g, struct line *l, uint32_t node,
-		       uint32_t gpu, struct plan *ret)
+static int start_group(struct sched_schedule *s, const struct view *v,
+		       struct sched_groups *g, struct line *l, uint32_t node,
+		       uint32_t gpu, struct sched_plan *ret)
 {
 	size_t which[GROUPS_MEMBERS_MAX];
 	size_t n = choose(s, v, g, l, node, gpu, which);
@@ -106,7 +108,7 @@ static int start_group(struct schedule *s, const struct view *v,
 
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		uint32_t job = l->jobs[which[i]].job;
-		struct part p = part_of(v, &v->jobs[job], node, gpu, n);
+		struct sched_part p = part_of(v, &v->jobs[job], node, gpu, n);
 
 		/* CPUs that each asks for may be short for all of them */
 		if (!cluster_has(&s->scratch, &p))
@@ -118,8 +120,8 @@ static int start_group(struct schedule *s, const struct view *v,
 	return r;
 }
 
-int groups_decide(struct schedule *s, const struct view *v, struct groups *g,
-		  struct plan *ret)
+int groups_decide(struct sched_schedule *s, const struct view *v,
+		  struct sched_groups *g, struct sched_plan *ret)
 {
 	struct line l = { 0 };
 	int r = line_up(v, g, &l);
@@ -138,9 +140,10 @@ int groups_decide(struct schedule *s, const struct view *v, struct groups *g,
 	return r;
 }
 
-int groups_alone(struct schedule *s, const struct view *v, struct plan *ret)
+int groups_alone(struct sched_schedule *s, const struct view *v,
+		 struct sched_plan *ret)
 {
-	struct groups g = { .order = GROUPS_ARRIVAL, .most = 1 };
+	struct sched_groups g = { .order = GROUPS_ARRIVAL, .most = 1 };
 
 	return groups_decide(s, v, &g, ret);
 }

@@ -4,8 +4,9 @@
  * next group starts when all of them are done. What CoGNN and the systems that
  * it is compared with have in common.
  *
- * Jobs of one GPU whose load is known (gpu_busy of struct job) are grouped; the
- * placement puts the others on what is left, first come, first served.
+ * Jobs of one GPU whose load is known (gpu_busy of struct sched_job) are
+ * grouped; the placement puts the others on what is left, first come, first
+ * served.
  */
 #ifndef GPEMU_SCHED_POLICY_GROUPS_H
 #define GPEMU_SCHED_POLICY_GROUPS_H
@@ -20,7 +21,7 @@ enum group_order {
 
 enum { GROUPS_MEMBERS_MAX = 16 };
 
-struct groups {
+struct sched_groups {
 	enum group_order order;
 	uint64_t most; /* members */
 	/* A group of several needs less memory of the GPU than this. */
@@ -29,9 +30,10 @@ struct groups {
 };
 
 /* `decide` of policies that run one job at a time on a GPU, by arrival. */
-int groups_alone(struct schedule *s, const struct view *v, struct plan *ret);
+int groups_alone(struct sched_schedule *s, const struct view *v,
+		 struct sched_plan *ret);
 /* The same of other groups. -ENOMEM. */
-int groups_decide(struct schedule *s, const struct view *v, struct groups *g,
-		  struct plan *ret);
+int groups_decide(struct sched_schedule *s, const struct view *v,
+		  struct sched_groups *g, struct sched_plan *ret);
 
 #endif

@@ -11,12 +11,12 @@
 enum { ON_GPU, ON_CPU, KINDS };
 
 /* All of its work there, in ns; INFINITY: it cannot run there. */
-double kinds_work(const struct job *job, int kind);
+double kinds_work(const struct sched_job *job, int kind);
 /* The kind on which it is faster. A job that asks for no GPU counts as one on
  * GPUs: the placement says where it runs. */
-int kinds_best(const struct job *job);
+int kinds_best(const struct sched_job *job);
 /* That on which it runs; ON_GPU if it does not. */
-static inline int kinds_of(const struct job *job)
+static inline int kinds_of(const struct sched_job *job)
 {
 	return job->n_gpus && job->n_parts && !job->parts[0].gpus ? ON_CPU
 								  : ON_GPU;
@@ -26,14 +26,15 @@ static inline int kinds_other(int kind)
 	return kind == ON_GPU ? ON_CPU : ON_GPU;
 }
 /* Is it a node without GPUs? */
-static inline bool kinds_is_cpu(const struct node *n)
+static inline bool kinds_is_cpu(const struct sched_node *n)
 {
 	return !n->n_gpus;
 }
 /* Fill in s->parts with a machine that is free in s->scratch: by the placement,
  * or the first node that has the CPUs. How many parts; 0: there is none. */
-size_t kinds_place(struct schedule *s, const struct job *job, int kind);
+size_t kinds_place(struct sched_schedule *s, const struct sched_job *job,
+		   int kind);
 /* The same on the kind on which it is faster, else on the other one. */
-size_t kinds_place_any(struct schedule *s, const struct job *job);
+size_t kinds_place_any(struct sched_schedule *s, const struct sched_job *job);
 
 #endif

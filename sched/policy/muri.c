@@ -56,7 +56,7 @@ struct muri_pair {
 	double waste;  /* thousandths of GPUs */
 };
 
-int muri_begin(struct schedule *s, const struct view *v, struct err *err)
+int muri_begin(struct sched_schedule *s, const struct view *v, struct err *err)
 {
 	struct muri *m = s->state;
 	size_t n = v->n_jobs + 1;
@@ -89,14 +89,14 @@ static void add_team(struct muri *m, const struct view *v, uint32_t job)
 }
 
 /* Link the places of each bucket. */
-static void sort_into_buckets(struct schedule *s, const struct view *v,
+static void sort_into_buckets(struct sched_schedule *s, const struct view *v,
 			      size_t n)
 {
 	struct muri *m = s->state;
 	size_t n_buckets = 0;
 
 	for (size_t i = n; i-- > 0;) {
-		const struct job *job = &v->jobs[s->sorted[i].job];
+		const struct sched_job *job = &v->jobs[s->sorted[i].job];
 		size_t b = 0;
 
 		m->rank[s->sorted[i].job] = (uint32_t)i;
@@ -117,7 +117,7 @@ static void sort_into_buckets(struct schedule *s, const struct view *v,
 }
 
 /* Returns the thousandths of GPUs that all admitted would need. */
-static uint64_t admit(struct schedule *s, const struct view *v, size_t n,
+static uint64_t admit(struct sched_schedule *s, const struct view *v, size_t n,
 		      uint64_t most)
 {
 	uint64_t left = v->cluster->whole.gpu_milli, needed = 0;
@@ -144,7 +144,7 @@ static uint64_t admit(struct schedule *s, const struct view *v, size_t n,
 /* --- 2: who takes turns with whom ----------------------------------------- */
 
 static size_t jobs_of(const struct view *v, const struct muri_team *a,
-		      const struct job **ret)
+		      const struct sched_job **ret)
 {
 	for (size_t i = 0; i < a->n; i++)
 		ret[i] = &v->jobs[a->jobs[i]];
@@ -154,7 +154,7 @@ static size_t jobs_of(const struct view *v, const struct muri_team *a,
 static double efficiency(const struct view *v, const struct muri_team *a,
 			 const struct muri_team *b)
 {
-	const struct job *jobs[GROUP_MAX];
+	const struct sched_job *jobs[GROUP_MAX];
 	size_t n = jobs_of(v, a, jobs);
 	double sum_ns = 0, ns;
 
@@ -287,7 +287,7 @@ static int merge(struct muri *m, const struct view *v,
 
 static bool gains(const struct view *v, const struct muri_team *a)
 {
-	const struct job *jobs[GROUP_MAX];
+	const struct sched_job *jobs[GROUP_MAX];
 	size_t n = jobs_of(v, a, jobs);
 	double in_turn_ns = 0;
 
@@ -331,7 +331,7 @@ static int by_size(const void *x, const void *y)
 	return by_rank(x, y);
 }
 
-static void choose(struct schedule *s, const struct view *v, size_t n)
+static void choose(struct sched_schedule *s, const struct view *v, size_t n)
 {
 	uint64_t left = v->cluster->whole.gpu_milli;
 	struct muri *m = s->state;
@@ -351,10 +351,10 @@ static void choose(struct schedule *s, const struct view *v, size_t n)
 
 /* Do the same jobs run there already? */
 static bool unchanged(const struct view *v, const struct muri_team *a,
-		      const struct part *parts, size_t n_parts)
+		      const struct sched_part *parts, size_t n_parts)
 {
-	const struct job *group[GROUP_MAX];
-	const struct job *first = &v->jobs[a->jobs[0]];
+	const struct sched_job *group[GROUP_MAX];
+	const struct sched_job *first = &v->jobs[a->jobs[0]];
 
 	if (first->state != JOB_RUNNING || !job_holds(first, parts, n_parts) ||
 	    job_group(first, group) != a->n)
@@ -384,10 +384,10 @@ static bool leave_stranded(const struct view *v, const struct muri_team *a,
 	return found;
 }
 
-static int run(struct schedule *s, const struct view *v,
-	       const struct muri_team *a, struct plan *ret)
+static int run(struct sched_schedule *s, const struct view *v,
+	       const struct muri_team *a, struct sched_plan *ret)
 {
-	const struct job *first = &v->jobs[a->jobs[0]];
+	const struct sched_job *first = &v->jobs[a->jobs[0]];
 	struct muri *m = s->state;
 	size_t n = 0;
 	int r = 0;
@@ -411,7 +411,8 @@ static int run(struct schedule *s, const struct view *v,
 	return r;
 }
 
-static int place(struct schedule *s, const struct view *v, struct plan *ret)
+static int place(struct sched_schedule *s, const struct view *v,
+		 struct sched_plan *ret)
 {
 	struct muri *m = s->state;
 	int r = 0;
@@ -429,7 +430,8 @@ static int place(struct schedule *s, const struct view *v, struct plan *ret)
 	return r;
 }
 
-int muri_decide(struct schedule *s, const struct view *v, struct plan *ret)
+int muri_decide(struct sched_schedule *s, const struct view *v,
+		struct sched_plan *ret)
 {
 	const struct muri_options *o = s->options;
 	struct muri *m = s->state;

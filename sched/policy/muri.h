@@ -40,8 +40,9 @@ struct muri {
 };
 
 /* Hooks of both. */
-int muri_begin(struct schedule *s, const struct view *v, struct err *err);
-int muri_decide(struct schedule *s, const struct view *v, struct plan *ret);
+int muri_begin(struct sched_schedule *s, const struct view *v, struct err *err);
+int muri_decide(struct sched_schedule *s, const struct view *v,
+		struct sched_plan *ret);
 
 /* Both: `order` is their key. */
 #define MURI_SCHEDULE(word, text, order)                                   \

@@ -74,7 +74,7 @@ struct allox {
 	uint32_t *rank;		  /* of each user among them */
 };
 
-static int allox_begin(struct schedule *s, const struct view *v,
+static int allox_begin(struct sched_schedule *s, const struct view *v,
 		       struct err *err)
 {
 	struct allox *a = s->state;
@@ -92,7 +92,7 @@ static int allox_begin(struct schedule *s, const struct view *v,
 	return 0;
 }
 
-static void allox_end(struct schedule *s)
+static void allox_end(struct sched_schedule *s)
 {
 	struct allox *a = s->state;
 
@@ -114,7 +114,7 @@ static int earlier(const void *x, const void *y)
 
 /* The machines of the part are busy that long, from now. */
 static void occupy(struct allox *a, const struct view *v, const size_t *first,
-		   const struct part *p, double ns)
+		   const struct sched_part *p, double ns)
 {
 	struct machine *m = &a->machines[first[p->node]];
 
@@ -127,18 +127,19 @@ static void occupy(struct allox *a, const struct view *v, const size_t *first,
 
 /* When machines are free, by the jobs that run, or that the plan starts. */
 static void see_busy(struct allox *a, const struct view *v,
-		     const struct plan *plan, const size_t *first)
+		     const struct sched_plan *plan, const size_t *first)
 {
 	for (size_t i = 0; i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
+		const struct sched_job *job = &v->jobs[v->active[i]];
 		double left_ns = (double)job_due(job) - (double)v->now_ns;
 
 		for (size_t k = 0; k < job->n_parts; k++)
 			occupy(a, v, first, &job->parts[k], left_ns);
 	}
 	for (size_t i = 0; i < plan->n; i++) {
-		const struct job *job = &v->jobs[plan->actions[i].job];
-		const struct part *p = &plan->parts[plan->actions[i].first];
+		const struct sched_job *job = &v->jobs[plan->actions[i].job];
+		const struct sched_part *p =
+			&plan->parts[plan->actions[i].first];
 
 		occupy(a, v, first, p,
 		       p->gpus ? job->work_ns : job->cpu_work_ns);
@@ -158,7 +159,7 @@ static void drop_down(struct allox *a, const struct cluster *c)
 }
 
 static int see_machines(struct allox *a, const struct view *v,
-			const struct plan *plan)
+			const struct sched_plan *plan)
 {
 	_cleanup_free_ size_t *first = calloc(v->cluster->n, sizeof(*first));
 
@@ -182,10 +183,10 @@ static int see_machines(struct allox *a, const struct view *v,
 /* --- jobs ----------------------------------------------------------------- */
 
 /* Time on the machine. */
-static double time_on(const struct view *v, const struct job *job,
+static double time_on(const struct view *v, const struct sched_job *job,
 		      const struct machine *m)
 {
-	const struct node *n = &v->cluster->nodes[m->node];
+	const struct sched_node *n = &v->cluster->nodes[m->node];
 
 	if (m->gpu >= 0)
 		return job->n_gpus == 1 && job_allows(job, n) &&
@@ -198,14 +199,14 @@ static double time_on(const struct view *v, const struct job *job,
 		       : IMPOSSIBLE;
 }
 
-static double shortest(const struct job *job)
+static double shortest(const struct sched_job *job)
 {
 	return job->cpu_work_ns > 0 ? MIN(job->work_ns, job->cpu_work_ns)
 				    : job->work_ns;
 }
 
 /* Jobs of none or of several GPUs are for no machine. */
-static bool is_matched(const struct job *job)
+static bool is_matched(const struct sched_job *job)
 {
 	return job->n_gpus == 1;
 }
@@ -220,7 +221,7 @@ static int has_less(const void *x, const void *y)
 }
 
 /* What a job that runs adds to what its user has. */
-static double progress_of(const struct view *v, const struct job *job)
+static double progress_of(const struct view *v, const struct sched_job *job)
 {
 	const struct capacity *c = &v->cluster->whole;
 	double time_ns = job->parts[0].gpus ? job->work_ns : job->cpu_work_ns;
@@ -243,13 +244,13 @@ static size_t rank_users(struct allox *a, const struct view *v)
 		a->has[u] = 0;
 	}
 	for (size_t i = 0; i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
+		const struct sched_job *job = &v->jobs[v->active[i]];
 
 		if (job->state == JOB_RUNNING)
 			a->has[job->user] += progress_of(v, job);
 	}
 	for (size_t i = 0; i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
+		const struct sched_job *job = &v->jobs[v->active[i]];
 
 		if (job->state != JOB_WAITING || a->rank[job->user] == 0)
 			continue;
@@ -285,7 +286,7 @@ static size_t next_shortest(const struct candidate *c, size_t n, bool cpu)
 	return best;
 }
 
-static bool in_plan(const struct plan *p, uint32_t job)
+static bool in_plan(const struct sched_plan *p, uint32_t job)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (p->actions[i].job == job)
@@ -295,7 +296,8 @@ static bool in_plan(const struct plan *p, uint32_t job)
 
 /* The jobs to be matched: all, or the shortest on GPUs and on CPUs by turns. */
 static int see_jobs(struct allox *a, const struct view *v,
-		    const struct plan *plan, size_t n_users, size_t *ret_n)
+		    const struct sched_plan *plan, size_t n_users,
+		    size_t *ret_n)
 {
 	_cleanup_free_ struct candidate *c =
 		malloc((v->n_active + 1) * sizeof(*c));
@@ -304,7 +306,7 @@ static int see_jobs(struct allox *a, const struct view *v,
 	if (!c)
 		return -ENOMEM;
 	for (i = 0; i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
+		const struct sched_job *job = &v->jobs[v->active[i]];
 
 		if (job->state == JOB_WAITING && is_matched(job) &&
 		    a->rank[job->user] < n_users &&
@@ -372,14 +374,15 @@ static int match(struct allox *a, const struct view *v, size_t n)
 	return assign_min(a->cost, n, columns, a->columns);
 }
 
-static struct part part_on(const struct view *v, const struct job *job,
-			   const struct machine *m)
+static struct sched_part part_on(const struct view *v,
+				 const struct sched_job *job,
+				 const struct machine *m)
 {
-	struct part p;
+	struct sched_part p;
 
 	if (m->gpu < 0)
-		return (struct part){ .node = m->node,
-				      .cpu_milli = job->alone_cpu_milli };
+		return (struct sched_part){ .node = m->node,
+					    .cpu_milli = job->alone_cpu_milli };
 	p = placement_part(m->node, job, 1,
 			   placement_demand(&v->cluster->nodes[m->node], job));
 	p.gpus = 1u << m->gpu;
@@ -387,15 +390,15 @@ static struct part part_on(const struct view *v, const struct job *job,
 }
 
 /* On each free machine, the job that is furthest from the end. */
-static int start_matched(struct schedule *s, const struct view *v, size_t n,
-			 struct plan *ret)
+static int start_matched(struct sched_schedule *s, const struct view *v,
+			 size_t n, struct sched_plan *ret)
 {
 	struct allox *a = s->state;
 
 	for (size_t i = 0; i < a->n_machines; i++) {
 		const struct machine *m = &a->machines[i];
-		const struct job *job = NULL;
-		struct part p;
+		const struct sched_job *job = NULL;
+		struct sched_part p;
 		size_t best = 0, which = 0;
 		int r;
 
@@ -420,8 +423,8 @@ static int start_matched(struct schedule *s, const struct view *v, size_t n,
 	return 0;
 }
 
-static int allox_decide(struct schedule *s, const struct view *v,
-			struct plan *ret)
+static int allox_decide(struct sched_schedule *s, const struct view *v,
+			struct sched_plan *ret)
 {
 	const struct allox_options *o = s->options;
 	struct allox *a = s->state;

@@ -44,13 +44,13 @@ static const struct conf_field cognn_fields[] = {
 static const struct cognn_options cognn_defaults = { .order = (char *)"lmcf",
 						     .workers = 2 };
 
-static int cognn_begin(struct schedule *s, const struct view *v,
+static int cognn_begin(struct sched_schedule *s, const struct view *v,
 		       struct err *err)
 {
 	const struct cognn_options *o = s->options;
 
 	(void)v;
-	*(struct groups *)s->state = (struct groups){
+	*(struct sched_groups *)s->state = (struct sched_groups){
 		.order = (enum group_order)WORD_FIND(orders, "order", o->order,
 						     err),
 		.most = o->workers,
@@ -59,8 +59,8 @@ static int cognn_begin(struct schedule *s, const struct view *v,
 	return 0;
 }
 
-static int cognn_decide(struct schedule *s, const struct view *v,
-			struct plan *ret)
+static int cognn_decide(struct sched_schedule *s, const struct view *v,
+			struct sched_plan *ret)
 {
 	return groups_decide(s, v, s->state, ret);
 }
@@ -69,7 +69,7 @@ const struct schedule_ops schedule_cognn = {
 	.plugin = { .name = "cognn",
 		    .summary = "CoGNN: groups of jobs whose memory fits the "
 			       "GPU that they share",
-		    .state_size = sizeof(struct groups),
+		    .state_size = sizeof(struct sched_groups),
 		    .options = cognn_fields,
 		    .defaults = &cognn_defaults,
 		    .options_size = sizeof(struct cognn_options) },

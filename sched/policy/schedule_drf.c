@@ -56,7 +56,8 @@ struct drf {
 	bool cpus;
 };
 
-static int drf_begin(struct schedule *s, const struct view *v, struct err *err)
+static int drf_begin(struct sched_schedule *s, const struct view *v,
+		     struct err *err)
 {
 	const struct drf_options *o = s->options;
 	struct drf *d = s->state;
@@ -77,15 +78,15 @@ static double share(double part, uint64_t whole)
 
 /* A job has a node without GPUs to itself. */
 static uint32_t cpus_of(const struct drf *d, const struct view *v,
-			const struct part *p)
+			const struct sched_part *p)
 {
-	const struct node *n = &v->cluster->nodes[p->node];
+	const struct sched_node *n = &v->cluster->nodes[p->node];
 
 	return d->cpus && kinds_is_cpu(n) ? n->cpu_milli : p->cpu_milli;
 }
 
 static void count(const struct drf *d, struct drf_user *u, const struct view *v,
-		  const struct part *parts, size_t n)
+		  const struct sched_part *parts, size_t n)
 {
 	const struct capacity *whole = &v->cluster->whole;
 
@@ -111,7 +112,7 @@ static double key(const struct drf *d, const struct view *v, uint32_t job)
 }
 
 /* The first job of each user, in `first`; UINT32_MAX: none waits. */
-static void see_first(struct schedule *s, const struct view *v,
+static void see_first(struct sched_schedule *s, const struct view *v,
 		      const bool *planned, uint32_t *first)
 {
 	const struct drf *d = s->state;
@@ -128,8 +129,9 @@ static void see_first(struct schedule *s, const struct view *v,
 }
 
 /* 1: another job starts; 0: none can. */
-static int start_next(struct schedule *s, const struct view *v,
-		      const uint32_t *first, bool *planned, struct plan *ret)
+static int start_next(struct sched_schedule *s, const struct view *v,
+		      const uint32_t *first, bool *planned,
+		      struct sched_plan *ret)
 {
 	struct drf *d = s->state;
 	size_t n = 0;
@@ -162,8 +164,8 @@ static int start_next(struct schedule *s, const struct view *v,
 	return 1;
 }
 
-static int drf_decide(struct schedule *s, const struct view *v,
-		      struct plan *ret)
+static int drf_decide(struct sched_schedule *s, const struct view *v,
+		      struct sched_plan *ret)
 {
 	_cleanup_free_ uint32_t *first = calloc(v->n_users + 1, sizeof(*first));
 	_cleanup_free_ bool *planned = calloc(v->n_jobs + 1, sizeof(*planned));
@@ -174,7 +176,7 @@ static int drf_decide(struct schedule *s, const struct view *v,
 		return -ENOMEM;
 	memset(d->users, 0, v->n_users * sizeof(*d->users));
 	for (size_t i = 0; i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
+		const struct sched_job *job = &v->jobs[v->active[i]];
 
 		count(d, &d->users[job->user], v, job->parts, job->n_parts);
 	}

@@ -33,7 +33,8 @@ struct es {
 	bool cpus;
 };
 
-static int es_begin(struct schedule *s, const struct view *v, struct err *err)
+static int es_begin(struct sched_schedule *s, const struct view *v,
+		    struct err *err)
 {
 	const struct es_options *o = s->options;
 	struct es *e = s->state;
@@ -48,14 +49,14 @@ static int es_begin(struct schedule *s, const struct view *v, struct err *err)
 	return 0;
 }
 
-static uint64_t need_of(const struct job *job, int kind)
+static uint64_t need_of(const struct sched_job *job, int kind)
 {
 	return kind == ON_CPU ? 1 : job_gpu_milli(job);
 }
 
 /* Within the share of its user, or as the only job there. */
-static size_t place_within(struct schedule *s, const struct view *v,
-			   const struct job *job, int kind)
+static size_t place_within(struct sched_schedule *s, const struct view *v,
+			   const struct sched_job *job, int kind)
 {
 	struct es *e = s->state;
 	uint64_t *held = &e->held[job->user][kind];
@@ -69,10 +70,10 @@ static size_t place_within(struct schedule *s, const struct view *v,
 	return n;
 }
 
-static int es_start(struct schedule *s, const struct view *v, uint32_t which,
-		    struct plan *ret)
+static int es_start(struct sched_schedule *s, const struct view *v,
+		    uint32_t which, struct sched_plan *ret)
 {
-	const struct job *job = &v->jobs[which];
+	const struct sched_job *job = &v->jobs[which];
 	struct es *e = s->state;
 	int first = e->cpus ? kinds_best(job) : ON_GPU;
 	size_t n;
@@ -86,7 +87,8 @@ static int es_start(struct schedule *s, const struct view *v, uint32_t which,
 	return plan_start(ret, &s->scratch, which, s->parts, n);
 }
 
-static int es_decide(struct schedule *s, const struct view *v, struct plan *ret)
+static int es_decide(struct sched_schedule *s, const struct view *v,
+		     struct sched_plan *ret)
 {
 	struct es *e = s->state;
 	int r = 0;
@@ -94,7 +96,7 @@ static int es_decide(struct schedule *s, const struct view *v, struct plan *ret)
 	memset(e->held, 0, v->n_users * sizeof(*e->held));
 	memset(e->stuck, 0, v->n_users * sizeof(*e->stuck));
 	for (size_t i = 0; i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
+		const struct sched_job *job = &v->jobs[v->active[i]];
 		int kind = kinds_of(job);
 
 		if (job->state == JOB_RUNNING)

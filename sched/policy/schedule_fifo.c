@@ -2,7 +2,7 @@
 /* First come, first served. */
 #include "sched/core/schedule.h"
 
-static double fifo_key(const struct job *job, uint64_t now_ns)
+static double fifo_key(const struct sched_job *job, uint64_t now_ns)
 {
 	(void)now_ns;
 	return (double)job->arrival_ns;

@@ -8,7 +8,7 @@
  */
 #include "sched/core/schedule.h"
 
-static double ftf_key(const struct job *job, uint64_t now_ns)
+static double ftf_key(const struct sched_job *job, uint64_t now_ns)
 {
 	double age_ns = (double)(now_ns - job->arrival_ns);
 

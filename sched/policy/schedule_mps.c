@@ -22,13 +22,13 @@ static const struct conf_field mps_fields[] = {
 
 static const struct mps_options mps_defaults = { .workers = 2 };
 
-static int mps_decide(struct schedule *s, const struct view *v,
-		      struct plan *ret)
+static int mps_decide(struct sched_schedule *s, const struct view *v,
+		      struct sched_plan *ret)
 {
 	const struct mps_options *o = s->options;
-	struct groups g = { .order = GROUPS_ARRIVAL,
-			    .most = o->workers,
-			    .budget_mib = UINT64_MAX };
+	struct sched_groups g = { .order = GROUPS_ARRIVAL,
+				  .most = o->workers,
+				  .budget_mib = UINT64_MAX };
 
 	return groups_decide(s, v, &g, ret);
 }

@@ -16,7 +16,8 @@ struct sjf {
 	bool *started;	      /* by job, in this decision */
 };
 
-static int sjf_begin(struct schedule *s, const struct view *v, struct err *err)
+static int sjf_begin(struct sched_schedule *s, const struct view *v,
+		     struct err *err)
 {
 	struct sjf *p = s->state;
 
@@ -47,8 +48,8 @@ static size_t make_queue(struct sjf *p, const struct view *v, int kind)
 }
 
 /* The copy only fills up: a shape without room once has none later. */
-static int serve(struct schedule *s, const struct view *v, int kind,
-		 struct plan *ret)
+static int serve(struct sched_schedule *s, const struct view *v, int kind,
+		 struct sched_plan *ret)
 {
 	struct sjf *p = s->state;
 	size_t n_queue = make_queue(p, v, kind);
@@ -56,7 +57,7 @@ static int serve(struct schedule *s, const struct view *v, int kind,
 
 	for (size_t i = 0; r == 0 && i < n_queue; i++) {
 		uint32_t which = p->queue[i].job;
-		const struct job *job = &v->jobs[which];
+		const struct sched_job *job = &v->jobs[which];
 		size_t n;
 
 		if (p->stuck[job->shape])
@@ -70,8 +71,8 @@ static int serve(struct schedule *s, const struct view *v, int kind,
 	return r;
 }
 
-static int sjf_decide(struct schedule *s, const struct view *v,
-		      struct plan *ret)
+static int sjf_decide(struct sched_schedule *s, const struct view *v,
+		      struct sched_plan *ret)
 {
 	int r;
 

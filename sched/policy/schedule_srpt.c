@@ -25,7 +25,8 @@ struct srpt {
 	size_t last[KINDS]; /* none behind it is left to evict */
 };
 
-static int srpt_begin(struct schedule *s, const struct view *v, struct err *err)
+static int srpt_begin(struct sched_schedule *s, const struct view *v,
+		      struct err *err)
 {
 	struct srpt *p = s->state;
 
@@ -45,7 +46,7 @@ static size_t count_served(const struct srpt *p, const struct view *v)
 	for (size_t i = 0; i < v->cluster->n; i++)
 		machines += kinds_is_cpu(&v->cluster->nodes[i]);
 	for (; n < p->n; n++) {
-		const struct job *job = &v->jobs[p->queue[n].job];
+		const struct sched_job *job = &v->jobs[p->queue[n].job];
 		uint64_t need = job->cpu_work_ns > 0 ? 0 : job->n_gpus;
 
 		if (need > gpus || job->n_gpus > machines)
@@ -61,7 +62,7 @@ static void make_queue(struct srpt *p, const struct view *v)
 	size_t n;
 
 	for (size_t i = 0; i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
+		const struct sched_job *job = &v->jobs[v->active[i]];
 		double left = job_left(job, v->now_ns) / job->work_ns;
 
 		p->queue[i] = (struct queued){
@@ -73,7 +74,7 @@ static void make_queue(struct srpt *p, const struct view *v)
 	qsort(p->queue, p->n, sizeof(*p->queue), queued_compare);
 	n = count_served(p, v);
 	for (size_t i = 0; i < n; i++) {
-		const struct job *job = &v->jobs[p->queue[i].job];
+		const struct sched_job *job = &v->jobs[p->queue[i].job];
 
 		p->queue[i].key =
 			-kinds_work(job, ON_CPU) / kinds_work(job, ON_GPU);
@@ -82,20 +83,21 @@ static void make_queue(struct srpt *p, const struct view *v)
 	p->last[ON_GPU] = p->last[ON_CPU] = p->n;
 }
 
-static void give(struct schedule *s, const struct job *job)
+static void give(struct sched_schedule *s, const struct sched_job *job)
 {
 	for (size_t i = 0; i < job->n_parts; i++)
 		cluster_give(&s->scratch, &job->parts[i]);
 }
 
 /* Take the machine of the last job behind `at` that runs on that kind. */
-static bool evict(struct schedule *s, const struct view *v, size_t at, int kind)
+static bool evict(struct sched_schedule *s, const struct view *v, size_t at,
+		  int kind)
 {
 	struct srpt *p = s->state;
 
 	while (p->last[kind] > at + 1) {
 		size_t i = --p->last[kind];
-		const struct job *job = &v->jobs[p->queue[i].job];
+		const struct sched_job *job = &v->jobs[p->queue[i].job];
 
 		if (job->state != JOB_RUNNING || p->fate[i] != KEPT ||
 		    kinds_of(job) != kind || job_is_stranded(v->cluster, job))
@@ -108,12 +110,12 @@ static bool evict(struct schedule *s, const struct view *v, size_t at, int kind)
 }
 
 /* Find it a place; 1: done. */
-static int serve(struct schedule *s, const struct view *v, size_t at, int kind,
-		 struct plan *ret)
+static int serve(struct sched_schedule *s, const struct view *v, size_t at,
+		 int kind, struct sched_plan *ret)
 {
 	struct srpt *p = s->state;
 	uint32_t which = p->queue[at].job;
-	const struct job *job = &v->jobs[which];
+	const struct sched_job *job = &v->jobs[which];
 	bool runs = job->state == JOB_RUNNING;
 	size_t n = kinds_place(s, job, kind);
 	int r;
@@ -134,8 +136,8 @@ static int serve(struct schedule *s, const struct view *v, size_t at, int kind,
 	return r < 0 ? r : 1;
 }
 
-static int srpt_decide(struct schedule *s, const struct view *v,
-		       struct plan *ret)
+static int srpt_decide(struct sched_schedule *s, const struct view *v,
+		       struct sched_plan *ret)
 {
 	struct srpt *p = s->state;
 	int r = 0;
@@ -143,7 +145,7 @@ static int srpt_decide(struct schedule *s, const struct view *v,
 	make_queue(p, v);
 	cluster_sync(&s->scratch, v->cluster);
 	for (size_t i = 0; r >= 0 && i < p->n; i++) {
-		const struct job *job = &v->jobs[p->queue[i].job];
+		const struct sched_job *job = &v->jobs[p->queue[i].job];
 		bool kept = job->state == JOB_RUNNING && p->fate[i] == KEPT;
 		int best = kinds_best(job);
 

@@ -25,7 +25,7 @@ struct themis {
 	double *time_ns;     /* by place in `active`: alone, all of it */
 };
 
-static int themis_begin(struct schedule *s, const struct view *v,
+static int themis_begin(struct sched_schedule *s, const struct view *v,
 			struct err *err)
 {
 	struct themis *t = s->state;
@@ -36,7 +36,7 @@ static int themis_begin(struct schedule *s, const struct view *v,
 	return 0;
 }
 
-static double gpus_of(const struct job *job)
+static double gpus_of(const struct sched_job *job)
 {
 	return (double)job_gpu_milli(job) / GPU_MILLI;
 }
@@ -44,7 +44,7 @@ static double gpus_of(const struct job *job)
 /* What the job would take alone: the past with the shares of then, the rest
  * with that of now. */
 static double time_alone(struct progress *p, const struct view *v,
-			 const struct job *job)
+			 const struct sched_job *job)
 {
 	double gpus = (double)v->cluster->whole.gpu_milli / GPU_MILLI;
 	double need = gpus_of(job) * (double)v->n_active;
@@ -61,7 +61,7 @@ static double time_alone(struct progress *p, const struct view *v,
 static double part_of(const struct themis *t, const struct view *v, size_t i,
 		      double ratio)
 {
-	const struct job *job = &v->jobs[v->active[i]];
+	const struct sched_job *job = &v->jobs[v->active[i]];
 	double age_ns = (double)(v->now_ns - job->arrival_ns);
 	double left_ns = t->of[v->active[i]].left_ns;
 	double until_ns = ratio * t->time_ns[i] - age_ns;
@@ -105,7 +105,7 @@ static double least_ratio(const struct themis *t, const struct view *v)
 	return high;
 }
 
-static void themis_keys(struct schedule *s, const struct view *v)
+static void themis_keys(struct sched_schedule *s, const struct view *v)
 {
 	struct themis *t = s->state;
 	double ratio;
@@ -117,7 +117,7 @@ static void themis_keys(struct schedule *s, const struct view *v)
 	}
 	ratio = least_ratio(t, v);
 	for (size_t i = 0; i < v->n_active; i++) {
-		const struct job *job = &v->jobs[v->active[i]];
+		const struct sched_job *job = &v->jobs[v->active[i]];
 		double had_ns = (double)job->run_ns;
 
 		if (job->state == JOB_RUNNING)

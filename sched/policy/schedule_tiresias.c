@@ -14,7 +14,7 @@
  * (SIGCOMM 2022), in s. */
 static const double limits_ns[] = { 3250. * NS_PER_S, 7200. * NS_PER_S };
 
-static double tiresias_key(const struct job *job, uint64_t now_ns)
+static double tiresias_key(const struct sched_job *job, uint64_t now_ns)
 {
 	double attained_ns = job_attained(job, now_ns), queue = 0;
 
@@ -24,7 +24,7 @@ static double tiresias_key(const struct job *job, uint64_t now_ns)
 }
 
 /* When it sinks: 1 ns later, for what is rounded. */
-static uint64_t tiresias_wake(const struct job *job, uint64_t now_ns)
+static uint64_t tiresias_wake(const struct sched_job *job, uint64_t now_ns)
 {
 	double gpus = (double)job_gpu_milli(job) / GPU_MILLI;
 	double attained_ns = job_attained(job, now_ns);

@@ -33,7 +33,7 @@ struct edge {
 
 enum label { FREE, OUTER, INNER };
 
-struct node {
+struct sched_node {
 	int64_t price;	  /* of a blossom: what its inner edges do not pay */
 	uint32_t top;	  /* the outermost blossom around; 0: not in use */
 	uint32_t mate;	  /* the vertex at the other end of its matched edge */
@@ -50,7 +50,7 @@ struct node {
 struct graph {
 	size_t n, used, width; /* vertices; nodes; room for nodes, and nobody */
 	const uint32_t *weight;
-	struct node *node;
+	struct sched_node *node;
 	struct edge *edge;  /* width x width */
 	uint32_t *child_of; /* width x (n + 1): the child with that vertex */
 	uint32_t *rings;
@@ -100,7 +100,7 @@ static void find_nearest(struct graph *g, uint32_t to)
 
 static void enqueue(struct graph *g, uint32_t node)
 {
-	const struct node *b = &g->node[node];
+	const struct sched_node *b = &g->node[node];
 
 	if (node <= g->n)
 		g->queue[g->n_queue++] = node;
@@ -110,7 +110,7 @@ static void enqueue(struct graph *g, uint32_t node)
 
 static void set_top(struct graph *g, uint32_t node, uint32_t top)
 {
-	struct node *b = &g->node[node];
+	struct sched_node *b = &g->node[node];
 
 	b->top = top;
 	for (size_t i = 0; node > g->n && i < b->n_ring; i++)
@@ -130,7 +130,7 @@ static void reverse(uint32_t *v, size_t n)
 }
 
 /* The place of a child, an even one: the ring is turned over if need be. */
-static size_t even_place(struct node *b, uint32_t node)
+static size_t even_place(struct sched_node *b, uint32_t node)
 {
 	size_t i = 0;
 
@@ -147,7 +147,7 @@ static size_t even_place(struct node *b, uint32_t node)
 static void match(struct graph *g, uint32_t node, uint32_t with)
 {
 	const struct edge *e = edge_of(g, node, with);
-	struct node *b = &g->node[node];
+	struct sched_node *b = &g->node[node];
 	uint32_t first;
 	size_t place;
 
@@ -207,7 +207,7 @@ static uint32_t meet(struct graph *g, uint32_t a, uint32_t b)
 /* --- blossoms ------------------------------------------------------------- */
 
 /* Add the nodes from `outer` up to, and without, `root` to the ring. */
-static void add_side(struct graph *g, struct node *b, uint32_t outer,
+static void add_side(struct graph *g, struct sched_node *b, uint32_t outer,
 		     uint32_t root)
 {
 	while (outer != root) {
@@ -242,7 +242,7 @@ static void take_edges(struct graph *g, uint32_t blossom, uint32_t node)
 static void shrink(struct graph *g, uint32_t root, uint32_t x, uint32_t y)
 {
 	uint32_t blossom = (uint32_t)g->n + 1;
-	struct node *b;
+	struct sched_node *b;
 
 	while (blossom <= g->used && g->node[blossom].top)
 		blossom++;
@@ -270,7 +270,7 @@ static void shrink(struct graph *g, uint32_t root, uint32_t x, uint32_t y)
  * from where it was reached to where it is matched stay in the tree. */
 static void expand(struct graph *g, uint32_t blossom)
 {
-	struct node *b = &g->node[blossom];
+	struct sched_node *b = &g->node[blossom];
 	uint32_t first;
 	size_t place;
 
@@ -303,7 +303,7 @@ static void expand(struct graph *g, uint32_t blossom)
 static bool use_edge(struct graph *g, const struct edge *e)
 {
 	uint32_t from = g->node[e->from].top, to = g->node[e->to].top, root;
-	struct node *other = &g->node[to];
+	struct sched_node *other = &g->node[to];
 
 	if (other->label == FREE) {
 		uint32_t mate = g->node[other->mate].top;
@@ -332,12 +332,12 @@ static bool grow(struct graph *g)
 	for (size_t i = 0; i < g->n_queue; i++) {
 		uint32_t v = g->queue[i];
 		const uint32_t *weight = &g->weight[(v - 1) * g->n];
-		const struct node *from = &g->node[v];
+		const struct sched_node *from = &g->node[v];
 
 		if (g->node[from->top].label == INNER)
 			continue;
 		for (uint32_t x = 1; x <= g->n; x++) {
-			const struct node *to = &g->node[x];
+			const struct sched_node *to = &g->node[x];
 			int64_t slack = from->price + to->price -
 					2 * (int64_t)weight[x - 1];
 
@@ -359,7 +359,7 @@ static int64_t next_move(const struct graph *g)
 	int64_t move = INT64_MAX;
 
 	for (uint32_t x = 1; x <= g->used; x++) {
-		const struct node *a = &g->node[x];
+		const struct sched_node *a = &g->node[x];
 		int64_t slack;
 
 		if (a->top != x)
@@ -382,7 +382,7 @@ static bool move_prices(struct graph *g, int64_t move)
 		    g->node[v].price <= move)
 			return false;
 	for (uint32_t x = 1; x <= g->used; x++) {
-		struct node *a = &g->node[x];
+		struct sched_node *a = &g->node[x];
 		enum label label = g->node[a->top].label;
 		int64_t by = label == OUTER ? -move : label == INNER ? move : 0;
 
@@ -398,7 +398,7 @@ static bool move_prices(struct graph *g, int64_t move)
 static bool use_tight(struct graph *g)
 {
 	for (uint32_t x = 1; x <= g->used; x++) {
-		const struct node *a = &g->node[x];
+		const struct sched_node *a = &g->node[x];
 		const struct edge *e;
 
 		if (a->top != x || !a->nearest || g->node[a->nearest].top == x)
@@ -419,13 +419,13 @@ static bool phase(struct graph *g)
 {
 	g->n_queue = 0;
 	for (uint32_t x = 1; x <= g->used; x++) {
-		struct node *a = &g->node[x];
+		struct sched_node *a = &g->node[x];
 
 		a->label = FREE;
 		a->nearest = 0;
 	}
 	for (uint32_t x = 1; x <= g->used; x++) {
-		struct node *a = &g->node[x];
+		struct sched_node *a = &g->node[x];
 
 		if (a->top != x || a->mate)
 			continue;
@@ -476,7 +476,7 @@ int matching_max(const uint32_t *weight, size_t n, uint32_t *ret)
 {
 	/* each blossom has three children or more: fewer than n / 2 at once */
 	size_t width = n + n / 2 + 1;
-	_cleanup_free_ struct node *nodes = calloc(width, sizeof(*nodes));
+	_cleanup_free_ struct sched_node *nodes = calloc(width, sizeof(*nodes));
 	_cleanup_free_ struct edge *edges =
 		calloc(width * width, sizeof(*edges));
 	_cleanup_free_ uint32_t *children =

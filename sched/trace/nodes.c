@@ -69,14 +69,15 @@ int nodes_parse(const char *text, struct cluster *c, struct err *err)
 	if (r == 0)
 		r = plugin_options_set(spec_fields, &s, rest, err);
 	if (r == 0) {
-		struct node n = { .n_gpus = (uint8_t)s.gpus,
-				  .cpu_milli = (uint32_t)lround(s.cpus * 1e3),
-				  .memory_mib = s.memory_bytes / MIB,
-				  .gpu_memory_mib = s.gpu_memory_bytes / MIB,
-				  .cache_mib = (double)s.cache_bytes / MIB,
-				  .remote_mib_s =
-					  (double)s.remote_bytes_s / MIB,
-				  .link_mib_s = (double)s.link_bytes_s / MIB };
+		struct sched_node n = {
+			.n_gpus = (uint8_t)s.gpus,
+			.cpu_milli = (uint32_t)lround(s.cpus * 1e3),
+			.memory_mib = s.memory_bytes / MIB,
+			.gpu_memory_mib = s.gpu_memory_bytes / MIB,
+			.cache_mib = (double)s.cache_bytes / MIB,
+			.remote_mib_s = (double)s.remote_bytes_s / MIB,
+			.link_mib_s = (double)s.link_bytes_s / MIB
+		};
 
 		r = cluster_add(c, &n, s.model ? s.model : "gpu", count);
 		if (r == -E2BIG)
@@ -113,7 +114,7 @@ static int read_row(struct rows *csv, const int *at, struct cluster *c)
 {
 	_cleanup_free_ char *model = NULL;
 	uint64_t cpu, memory, gpus, count = 1;
-	struct node n = { 0 };
+	struct sched_node n = { 0 };
 	int r = rows_count(csv, at[CPU], "cpu_milli", CLUSTER_CPU_MAX * 1000ull,
 			   &cpu);
 

@@ -51,7 +51,7 @@ static int read_plan(const struct trace_reader *t, const int *at, int which,
 
 /* Parts of GPUs of several instances are rounded up to whole ones. */
 static void set_gpus(struct trace_reader *t, double percent, double instances,
-		     struct job *job)
+		     struct sched_job *job)
 {
 	double gpus = ceil(percent * instances / 100);
 
@@ -63,7 +63,8 @@ static void set_gpus(struct trace_reader *t, double percent, double instances,
 			       t->csv.line);
 }
 
-static int read_needs(struct trace_reader *t, const int *at, struct job *job)
+static int read_needs(struct trace_reader *t, const int *at,
+		      struct sched_job *job)
 {
 	double instances, cpu, gib, gpu;
 	int r = rows_number(&t->csv, at[INSTANCES], columns[INSTANCES], 0,
@@ -87,7 +88,8 @@ static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 	return 0;
 }
 
-static int read_names(struct trace_reader *t, const int *at, struct job *job)
+static int read_names(struct trace_reader *t, const int *at,
+		      struct sched_job *job)
 {
 	const struct rows_field *f = t->csv.f;
 	_cleanup_free_ char *type = NULL;
@@ -109,7 +111,7 @@ static int read_names(struct trace_reader *t, const int *at, struct job *job)
 
 static int read_task(struct trace_reader *t, const int *at)
 {
-	struct job job = workload_job();
+	struct sched_job job = workload_job();
 	struct span s = { .submitted_s = NAN };
 	int r;
 

@@ -17,7 +17,7 @@
 #include "common/util.h"
 #include "sched/trace/workload.h"
 
-static int read_head(struct trace_reader *t, struct job *job)
+static int read_head(struct trace_reader *t, struct sched_job *job)
 {
 	enum { ID = 1, ARRIVAL = 3, QUEUE = 4, WORDS = 5 };
 	_cleanup_free_ char *queue = NULL;
@@ -44,7 +44,7 @@ static int read_head(struct trace_reader *t, struct job *job)
 	return r;
 }
 
-static int read_stage(struct trace_reader *t, struct job *job)
+static int read_stage(struct trace_reader *t, struct sched_job *job)
 {
 	enum { CPUS = 2, CPU_TIME = 4, GPUS = 5, GPU_TIME = 7, WORDS = 8 };
 	double cpus, cpu_s, gpus, gpu_s;
@@ -73,7 +73,7 @@ static int read_stage(struct trace_reader *t, struct job *job)
 	return 0;
 }
 
-static int read_job(struct trace_reader *t, struct job *job)
+static int read_job(struct trace_reader *t, struct sched_job *job)
 {
 	struct rows *c = &t->csv;
 	int r = read_head(t, job);

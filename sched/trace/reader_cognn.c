@@ -34,7 +34,7 @@ static int find_model(const struct rows_field *f)
 	return -1;
 }
 
-static int read_job(struct trace_reader *t, struct job *job)
+static int read_job(struct trace_reader *t, struct sched_job *job)
 {
 	_cleanup_free_ char *name = NULL;
 	const struct gnn_graph *graph;

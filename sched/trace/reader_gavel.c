@@ -42,7 +42,7 @@ static const struct layout *layout_of(const struct rows *c)
 	return NULL;
 }
 
-static int read_class(struct trace_reader *t, struct job *job)
+static int read_class(struct trace_reader *t, struct sched_job *job)
 {
 	_cleanup_free_ char *type = NULL, *class = NULL;
 	int r = rows_text(&t->csv, 0, &type);
@@ -66,7 +66,7 @@ static bool is_dynamic(const struct rows *c, const struct layout *l)
 static int read_job(struct trace_reader *t)
 {
 	const struct layout *l = layout_of(&t->csv);
-	struct job job = workload_job();
+	struct sched_job job = workload_job();
 	uint64_t steps;
 	double arrival_s;
 	int r;

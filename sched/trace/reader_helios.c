@@ -28,7 +28,8 @@ static const char *const columns[N_COLUMNS] = {
 	"start_time", "end_time", "vc",	     "cpu_num",
 };
 
-static int read_needs(struct trace_reader *t, const int *at, struct job *job)
+static int read_needs(struct trace_reader *t, const int *at,
+		      struct sched_job *job)
 {
 	uint64_t cpus = 0;
 	int r = workload_gpus(t, "gpu_num", at[GPUS], -1, WORKLOAD_GPUS_MAX,
@@ -43,7 +44,7 @@ static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 
 static int helios_row(struct trace_reader *t, const int *at)
 {
-	struct job job = workload_job();
+	struct sched_job job = workload_job();
 	struct span s = { 0 };
 	int r = read_needs(t, at, &job);
 

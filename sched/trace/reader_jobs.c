@@ -37,7 +37,8 @@ static const char *const columns[N_COLUMNS] = {
 	"prep_s",	  "gpu_s",	  "network_s",
 };
 
-static int read_times(struct trace_reader *t, const int *at, struct job *job)
+static int read_times(struct trace_reader *t, const int *at,
+		      struct sched_job *job)
 {
 	double arrival_s, work_s, cpu_work_s, cold_s;
 	int r = rows_number(&t->csv, at[ARRIVAL], "arrival_s", 0,
@@ -63,7 +64,8 @@ static int read_times(struct trace_reader *t, const int *at, struct job *job)
 }
 
 /* Counts; those of GPUs default to one whole GPU. */
-static int read_needs(struct trace_reader *t, const int *at, struct job *job)
+static int read_needs(struct trace_reader *t, const int *at,
+		      struct sched_job *job)
 {
 	uint64_t cpu = 0;
 	int r = workload_gpus(t, "gpus", at[GPUS], at[GPU_SHARE],
@@ -93,7 +95,7 @@ static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 
 /* Reduced in each iteration, so that it has to have a time. */
 static int read_gradients(struct trace_reader *t, const int *at,
-			  struct job *job)
+			  struct sched_job *job)
 {
 	int r = rows_number(&t->csv, at[GRADIENT], columns[GRADIENT], 0,
 			    (double)CLUSTER_MEMORY_MAX, &job->gradient_mib);
@@ -106,7 +108,8 @@ static int read_gradients(struct trace_reader *t, const int *at,
 }
 
 /* Of an iteration. Without its own time it is the sum of its stages. */
-static int read_stages(struct trace_reader *t, const int *at, struct job *job)
+static int read_stages(struct trace_reader *t, const int *at,
+		       struct sched_job *job)
 {
 	double iteration_s, sum_s = 0;
 	int r = rows_number(&t->csv, at[ITERATION], columns[ITERATION], 0,
@@ -127,7 +130,7 @@ static int read_stages(struct trace_reader *t, const int *at, struct job *job)
 
 static int jobs_row(struct trace_reader *t, const int *at)
 {
-	struct job job = workload_job();
+	struct sched_job job = workload_job();
 	uint64_t count = 1;
 	int r = workload_names(t, at[USER], at[CLASS], at[NAME], &job);
 

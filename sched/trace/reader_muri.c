@@ -29,7 +29,7 @@ static const char *const columns[N_COLUMNS] = {
 };
 
 static int read_stages(const struct trace_reader *t, const int *at,
-		       double iteration_ms, struct job *job)
+		       double iteration_ms, struct sched_job *job)
 {
 	double *const to[] = { &job->read_prep_ns, &job->stage_ns[STAGE_GPU],
 			       &job->stage_ns[STAGE_NETWORK] };
@@ -51,7 +51,7 @@ static int read_stages(const struct trace_reader *t, const int *at,
 
 static int muri_row(struct trace_reader *t, const int *at)
 {
-	struct job job = workload_job();
+	struct sched_job job = workload_job();
 	double submit_ms, iteration_ms;
 	uint64_t iterations;
 	int r = workload_iterations(t, "num_gpu", at[GPUS], at[ITERATIONS],

@@ -30,7 +30,8 @@ static const char *const columns[N_COLUMNS] = {
 	"deletion_time", "scheduled_time",
 };
 
-static int read_needs(struct trace_reader *t, const int *at, struct job *job)
+static int read_needs(struct trace_reader *t, const int *at,
+		      struct sched_job *job)
 {
 	uint64_t cpu;
 	int r = rows_count(&t->csv, at[CPU], "cpu_milli", UINT32_MAX, &cpu);
@@ -47,7 +48,7 @@ static int read_needs(struct trace_reader *t, const int *at, struct job *job)
 
 /* From scheduled to deleted; a list without times is one for `fill`, and one
  * without scheduled_time has not said how long its pods waited. */
-static int add_pod(struct trace_reader *t, const int *at, struct job *job)
+static int add_pod(struct trace_reader *t, const int *at, struct sched_job *job)
 {
 	struct span s = { 0 };
 	int r = span_column(t, at[CREATED], "creation_time", &s.submitted_s);
@@ -78,7 +79,7 @@ static int add_pod(struct trace_reader *t, const int *at, struct job *job)
 static int openb_row(struct trace_reader *t, const int *at)
 {
 	_cleanup_free_ char *qos = NULL;
-	struct job job = workload_job();
+	struct sched_job job = workload_job();
 	int r = read_needs(t, at, &job);
 
 	if (r == 0)

@@ -104,7 +104,8 @@ static int read_attempts(const json_t *j, struct span *s, struct attempts *ret)
 	return 0;
 }
 
-static int read_names(struct trace_reader *t, const json_t *j, struct job *job)
+static int read_names(struct trace_reader *t, const json_t *j,
+		      struct sched_job *job)
 {
 	const char *user = json_string_value(json_object_get(j, "user"));
 	const char *vc = json_string_value(json_object_get(j, "vc"));
@@ -136,7 +137,7 @@ static void count_attempts(struct trace_reader *t, const struct attempts *a,
 static int read_job(struct trace_reader *t, size_t i, const json_t *j)
 {
 	struct span s = { .started_s = NAN, .ended_s = NAN };
-	struct job job = workload_job();
+	struct sched_job job = workload_job();
 	struct attempts a;
 	int r;
 

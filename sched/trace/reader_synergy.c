@@ -17,7 +17,7 @@ static const char *const columns[N_COLUMNS] = {
 
 static int synergy_row(struct trace_reader *t, const int *at)
 {
-	struct job job = workload_job();
+	struct sched_job job = workload_job();
 	uint64_t iterations;
 	double arrival_s;
 	int r = rows_number(&t->csv, at[ARRIVAL], "arrival_s", 0,

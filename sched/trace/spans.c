@@ -13,7 +13,7 @@ static const char no_work[] = "with 0 s of work";
 
 /* Started, and did not end: as long as it is not known when the log does. */
 struct open_span {
-	struct job job;
+	struct sched_job job;
 	struct span span;
 	uint64_t line;
 };
@@ -96,8 +96,8 @@ int span_column(const struct trace_reader *t, int at, const char *what,
 
 /* --- jobs ----------------------------------------------------------------- */
 
-int spans_leave_out(struct trace_reader *t, struct job *job, const char *why,
-		    uint64_t line)
+int spans_leave_out(struct trace_reader *t, struct sched_job *job,
+		    const char *why, uint64_t line)
 {
 	workload_count(t->w, why, true, line);
 	free(job->name);
@@ -117,7 +117,7 @@ static const char *why_not(const struct span *s)
 	return NULL;
 }
 
-static int add_run(struct trace_reader *t, struct job *job,
+static int add_run(struct trace_reader *t, struct sched_job *job,
 		   const struct span *s, double ended_s, uint64_t line)
 {
 	double work_s = s->before_s + ended_s - s->started_s;
@@ -130,7 +130,7 @@ static int add_run(struct trace_reader *t, struct job *job,
 	return workload_add(t->w, job, 1);
 }
 
-static int keep_open(struct span_set *set, struct job *job,
+static int keep_open(struct span_set *set, struct sched_job *job,
 		     const struct span *s, uint64_t line)
 {
 	int r = util_reserve(&set->open, &set->allocated, set->n_open + 1,
@@ -144,8 +144,8 @@ static int keep_open(struct span_set *set, struct job *job,
 	return 0;
 }
 
-int spans_add(struct trace_reader *t, struct job *job, const struct span *span,
-	      uint64_t line)
+int spans_add(struct trace_reader *t, struct sched_job *job,
+	      const struct span *span, uint64_t line)
 {
 	struct span s = *span;
 	const char *why = why_not(&s);

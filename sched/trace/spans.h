@@ -43,11 +43,11 @@ int span_column(const struct trace_reader *t, int at, const char *what,
  * Add the job that ran so, or count why it is none; `line`: its number, or 0.
  * Takes over what `job` owns, failed or not. -ENOMEM, -E2BIG.
  */
-int spans_add(struct trace_reader *t, struct job *job, const struct span *s,
-	      uint64_t line);
+int spans_add(struct trace_reader *t, struct sched_job *job,
+	      const struct span *s, uint64_t line);
 /* It is no job: count why. Frees what `job` owns. Returns 0. */
-int spans_leave_out(struct trace_reader *t, struct job *job, const char *why,
-		    uint64_t line);
+int spans_leave_out(struct trace_reader *t, struct sched_job *job,
+		    const char *why, uint64_t line);
 
 /* At the end of the trace: add those that still run. As spans_add. */
 int spans_end(struct trace_reader *t);

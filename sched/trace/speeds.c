@@ -64,7 +64,7 @@ static int read_point(struct rows *c, const int *at, struct speed *s)
 	return r < 0 ? r : add_point(c, at, s, cpus, speed);
 }
 
-static int read_row(struct rows *c, const int *at, struct workload *w)
+static int read_row(struct rows *c, const int *at, struct sched_workload *w)
 {
 	double iteration_s, start_s, cold_s;
 	_cleanup_free_ char *name = NULL;
@@ -99,7 +99,7 @@ static int read_row(struct rows *c, const int *at, struct workload *w)
 }
 
 int speeds_parse_csv(const char *bytes, size_t n, const char *name,
-		     struct workload *w, struct err *err)
+		     struct sched_workload *w, struct err *err)
 {
 	struct rows c = {
 		.name = name, .at = bytes, .end = bytes + n, .err = err
@@ -123,7 +123,7 @@ int speeds_parse_csv(const char *bytes, size_t n, const char *name,
 	return r < 0 ? err_set(err, r, "%s: %s", name, strerror(-r)) : 0;
 }
 
-static int no_speed(const struct workload *w, const struct job *job,
+static int no_speed(const struct sched_workload *w, const struct sched_job *job,
 		    struct err *err)
 {
 	const char *model = w->classes[job->class];
@@ -138,7 +138,7 @@ static int no_speed(const struct workload *w, const struct job *job,
 }
 
 /* From a number of iterations to times, and to how busy it keeps a GPU. */
-static void time_job(struct job *job, const struct speed *s)
+static void time_job(struct sched_job *job, const struct speed *s)
 {
 	double memory = (double)job->gpu_memory_mib;
 
@@ -148,10 +148,10 @@ static void time_job(struct job *job, const struct speed *s)
 		job->gpu_busy = memory / (memory + (double)s->busy_half_mib);
 }
 
-int workload_bind(struct workload *w, struct err *err)
+int workload_bind(struct sched_workload *w, struct err *err)
 {
 	for (size_t i = 0; i < w->n; i++) {
-		struct job *job = &w->jobs[i];
+		struct sched_job *job = &w->jobs[i];
 		const char *class = w->classes[job->class];
 		const struct speed *s = workload_find_speed(w, class);
 

@@ -10,12 +10,12 @@
 
 #include "common/util.h"
 
-struct job workload_job(void)
+struct sched_job workload_job(void)
 {
-	return (struct job){ .start_ns = UINT64_MAX,
-			     .end_ns = UINT64_MAX,
-			     .n_gpus = 1,
-			     .gpu_milli = GPU_MILLI };
+	return (struct sched_job){ .start_ns = UINT64_MAX,
+				   .end_ns = UINT64_MAX,
+				   .n_gpus = 1,
+				   .gpu_milli = GPU_MILLI };
 }
 
 static void free_names(char **names, size_t n)
@@ -25,7 +25,7 @@ static void free_names(char **names, size_t n)
 	free(names);
 }
 
-void workload_fini(struct workload *w)
+void workload_fini(struct sched_workload *w)
 {
 	for (size_t i = 0; i < w->n; i++)
 		free(w->jobs[i].name);
@@ -37,7 +37,7 @@ void workload_fini(struct workload *w)
 	free_names(w->models, w->n_models);
 	free_names(w->users, w->n_users);
 	free_names(w->classes, w->n_classes);
-	*w = (struct workload){ 0 };
+	*w = (struct sched_workload){ 0 };
 }
 
 /* That of the name, or a free one. */
@@ -90,19 +90,20 @@ static int intern(char ***names, size_t *n, size_t *allocated,
 	return 0;
 }
 
-int workload_user(struct workload *w, const char *name, uint32_t *ret)
+int workload_user(struct sched_workload *w, const char *name, uint32_t *ret)
 {
 	return intern(&w->users, &w->n_users, &w->users_allocated,
 		      &w->user_index, name, ret);
 }
 
-int workload_class(struct workload *w, const char *name, uint32_t *ret)
+int workload_class(struct sched_workload *w, const char *name, uint32_t *ret)
 {
 	return intern(&w->classes, &w->n_classes, &w->classes_allocated,
 		      &w->class_index, name, ret);
 }
 
-int workload_speed(struct workload *w, const char *name, struct speed **ret)
+int workload_speed(struct sched_workload *w, const char *name,
+		   struct speed **ret)
 {
 	uint32_t i;
 	int r = intern(&w->models, &w->n_models, &w->models_allocated,
@@ -120,7 +121,7 @@ int workload_speed(struct workload *w, const char *name, struct speed **ret)
 	return 0;
 }
 
-const struct speed *workload_find_speed(const struct workload *w,
+const struct speed *workload_find_speed(const struct sched_workload *w,
 					const char *name)
 {
 	uint32_t slot = 0;
@@ -130,10 +131,10 @@ const struct speed *workload_find_speed(const struct workload *w,
 	return slot ? &w->speeds[slot - 1] : NULL;
 }
 
-static int add_one(struct workload *w, const struct job *job, uint64_t i,
-		   uint64_t count)
+static int add_one(struct sched_workload *w, const struct sched_job *job,
+		   uint64_t i, uint64_t count)
 {
-	struct job *to = &w->jobs[w->n];
+	struct sched_job *to = &w->jobs[w->n];
 	int n = 0;
 
 	*to = *job;
@@ -151,7 +152,8 @@ static int add_one(struct workload *w, const struct job *job, uint64_t i,
 	return 0;
 }
 
-int workload_add(struct workload *w, struct job *job, uint64_t count)
+int workload_add(struct sched_workload *w, struct sched_job *job,
+		 uint64_t count)
 {
 	int r = 0;
 
@@ -169,7 +171,7 @@ int workload_add(struct workload *w, struct job *job, uint64_t count)
 
 /* --- lines that are no job, or not a whole one ---------------------------- */
 
-void workload_count(struct workload *w, const char *what, bool left_out,
+void workload_count(struct sched_workload *w, const char *what, bool left_out,
 		    uint64_t line)
 {
 	size_t i = 0;
@@ -185,7 +187,7 @@ void workload_count(struct workload *w, const char *what, bool left_out,
 	w->counts[i].n++;
 }
 
-static void print_counts(const struct workload *w, bool left_out, FILE *f)
+static void print_counts(const struct sched_workload *w, bool left_out, FILE *f)
 {
 	const char *before = left_out ? "left out: " : "assumed: ";
 
@@ -202,7 +204,7 @@ static void print_counts(const struct workload *w, bool left_out, FILE *f)
 	}
 }
 
-char *workload_counts_text(const struct workload *w)
+char *workload_counts_text(const struct sched_workload *w)
 {
 	char *text = NULL;
 	size_t n;
@@ -247,7 +249,7 @@ int workload_models(struct trace_reader *t, int at, uint64_t *ret)
 }
 
 int workload_names(struct trace_reader *t, int user, int class, int name,
-		   struct job *job)
+		   struct sched_job *job)
 {
 	_cleanup_free_ char *user_of = NULL, *class_of = NULL;
 	int r = rows_text(&t->csv, user, &user_of);
@@ -263,7 +265,7 @@ int workload_names(struct trace_reader *t, int user, int class, int name,
 }
 
 int workload_gpus(const struct trace_reader *t, const char *what, int gpus,
-		  int share, uint64_t max, struct job *job)
+		  int share, uint64_t max, struct sched_job *job)
 {
 	uint64_t n = 1, milli = GPU_MILLI;
 	int r = gpus < 0 ? 0 : rows_count(&t->csv, gpus, what, max, &n);
@@ -283,7 +285,7 @@ int workload_gpus(const struct trace_reader *t, const char *what, int gpus,
 }
 
 int workload_iterations(const struct trace_reader *t, const char *what,
-			int gpus, int iterations, struct job *job,
+			int gpus, int iterations, struct sched_job *job,
 			uint64_t *ret)
 {
 	int r = rows_count(&t->csv, iterations, "iterations", 1ull << 40, ret);
@@ -299,12 +301,12 @@ int workload_iterations(const struct trace_reader *t, const char *what,
 }
 
 int workload_words(struct trace_reader *t,
-		   int (*read)(struct trace_reader *t, struct job *job))
+		   int (*read)(struct trace_reader *t, struct sched_job *job))
 {
 	/* the first line was read as columns */
 	rows_rewind(&t->csv);
 	while (rows_next_words(&t->csv)) {
-		struct job job = workload_job();
+		struct sched_job job = workload_job();
 		int r = read(t, &job);
 
 		if (r < 0) {
@@ -323,7 +325,7 @@ int workload_words(struct trace_reader *t,
 /* mergesort keeps the order of equal ones; qsort of glibc need not. */
 static int by_arrival(const void *a, const void *b)
 {
-	const struct job *x = a, *y = b;
+	const struct sched_job *x = a, *y = b;
 
 	if (x->arrival_ns != y->arrival_ns)
 		return x->arrival_ns < y->arrival_ns ? -1 : 1;
@@ -338,8 +340,8 @@ static int by_arrival(const void *a, const void *b)
 
 static int by_shape(const void *a, const void *b)
 {
-	const struct job *x = *(const struct job *const *)a;
-	const struct job *y = *(const struct job *const *)b;
+	const struct sched_job *x = *(const struct sched_job *const *)a;
+	const struct sched_job *y = *(const struct sched_job *const *)b;
 
 	COMPARE(x, y, n_gpus);
 	COMPARE(x, y, gpu_milli);
@@ -350,9 +352,9 @@ static int by_shape(const void *a, const void *b)
 	return 0;
 }
 
-int workload_settle(struct workload *w)
+int workload_settle(struct sched_workload *w)
 {
-	_cleanup_free_ struct job **order = NULL;
+	_cleanup_free_ struct sched_job **order = NULL;
 	uint32_t shape = 0;
 
 	/* the row's number, until it becomes the shape */
@@ -360,13 +362,13 @@ int workload_settle(struct workload *w)
 		w->jobs[i].shape = (uint32_t)i;
 	if (w->n)
 		qsort(w->jobs, w->n, sizeof(*w->jobs), by_arrival);
-	order = malloc((w->n + 1) * sizeof(struct job *));
+	order = malloc((w->n + 1) * sizeof(struct sched_job *));
 	if (!order)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->n; i++)
 		order[i] = &w->jobs[i];
 	if (w->n)
-		qsort(order, w->n, sizeof(struct job *), by_shape);
+		qsort(order, w->n, sizeof(struct sched_job *), by_shape);
 	for (size_t i = 0; i < w->n; i++) {
 		if (i && by_shape(&order[i - 1], &order[i]))
 			shape++;

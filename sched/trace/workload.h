@@ -39,14 +39,14 @@ enum { WORKLOAD_COUNTS_MAX = 16 };
  * for what they ask for only, which all have that were ever submitted. */
 enum workload_use { WORKLOAD_RUNS, WORKLOAD_REQUESTS };
 
-struct workload {
+struct sched_workload {
 	const char *format; /* of the trace; static */
 	struct workload_count counts[WORKLOAD_COUNTS_MAX];
 	size_t n_counts;
 	/* The work of its jobs is a number of iterations, not ns, and the
 	 * speeds with this name have their time; NULL: ns. */
 	const char *iterations_of;
-	struct job *jobs; /* by arrival */
+	struct sched_job *jobs; /* by arrival */
 	size_t n, allocated;
 	char **users, **classes; /* names */
 	size_t n_users, users_allocated, n_classes, classes_allocated;
@@ -58,7 +58,7 @@ struct workload {
 };
 
 struct trace_reader {
-	struct workload *w;
+	struct sched_workload *w;
 	/* where names of GPU models are looked up, and added */
 	struct cluster *cluster;
 	struct rows csv;
@@ -90,53 +90,56 @@ extern const struct plugin *const reader_table[];
  * with workload_fini, failed or not.
  */
 int workload_parse(const char *bytes, size_t n, const char *name,
-		   struct cluster *c, struct workload *ret, struct err *err);
+		   struct cluster *c, struct sched_workload *ret,
+		   struct err *err);
 int workload_load(const char *name, struct cluster *c, enum workload_use use,
-		  struct workload *ret, struct err *err);
-void workload_fini(struct workload *w);
+		  struct sched_workload *ret, struct err *err);
+void workload_fini(struct sched_workload *w);
 
 /* Add `count` jobs; takes over what `job` owns, failed or not. -ENOMEM, -E2BIG.
  */
-int workload_add(struct workload *w, struct job *job, uint64_t count);
+int workload_add(struct sched_workload *w, struct sched_job *job,
+		 uint64_t count);
 /* Count a line; `line`: its number, or 0. `what`, static, in the words of "12
  * lines left out: 10 never scheduled" and "2 still running at the end". */
-void workload_count(struct workload *w, const char *what, bool left_out,
+void workload_count(struct sched_workload *w, const char *what, bool left_out,
 		    uint64_t line);
 /* What was counted, as a text of one line, malloc'ed: NULL if that is nothing,
  * or for lack of memory. */
-char *workload_counts_text(const struct workload *w);
+char *workload_counts_text(const struct sched_workload *w);
 /* The number of a name, new if need be. -ENOMEM. */
-int workload_user(struct workload *w, const char *name, uint32_t *ret);
-int workload_class(struct workload *w, const char *name, uint32_t *ret);
+int workload_user(struct sched_workload *w, const char *name, uint32_t *ret);
+int workload_class(struct sched_workload *w, const char *name, uint32_t *ret);
 /* The speed of a model: new, with nothing but its name, if need be (-ENOMEM);
  * or NULL if there is none. */
-int workload_speed(struct workload *w, const char *name, struct speed **ret);
-const struct speed *workload_find_speed(const struct workload *w,
+int workload_speed(struct sched_workload *w, const char *name,
+		   struct speed **ret);
+const struct speed *workload_find_speed(const struct sched_workload *w,
 					const char *name);
 /* The user, the class and the name of a job, from these columns; "-", NULL
  * without one (-1). -ENOMEM. */
 int workload_names(struct trace_reader *t, int user, int class, int name,
-		   struct job *job);
+		   struct sched_job *job);
 /* The GPUs of a job, a column called `what`, up to `max`, and its share of each
  * in thousandths; one whole GPU without the columns (-1). -EINVAL with a text.
  */
 int workload_gpus(const struct trace_reader *t, const char *what, int gpus,
-		  int share, uint64_t max, struct job *job);
+		  int share, uint64_t max, struct sched_job *job);
 /* Its whole GPUs, and its iterations; neither may be 0. */
 int workload_iterations(const struct trace_reader *t, const char *what,
-			int gpus, int iterations, struct job *job,
+			int gpus, int iterations, struct sched_job *job,
 			uint64_t *ret);
 /* A trace without a header, of words: `read` reads a job from its first row
  * on. */
 int workload_words(struct trace_reader *t,
-		   int (*read)(struct trace_reader *t, struct job *job));
+		   int (*read)(struct trace_reader *t, struct sched_job *job));
 /* Names of GPU models in a column, separated by '|', as a mask. -EINVAL,
  * -ENOMEM. */
 int workload_models(struct trace_reader *t, int at, uint64_t *ret);
 /* Sort by arrival, number shapes. -ENOMEM. */
-int workload_settle(struct workload *w);
+int workload_settle(struct sched_workload *w);
 /* A job of one whole GPU, all else zero. */
-struct job workload_job(void);
+struct sched_job workload_job(void);
 
 /*
  * Speeds of models, a CSV row for each point, by bytes or by name; the jobs of
@@ -145,9 +148,10 @@ struct job workload_job(void);
  * none, where it is needed.
  */
 int speeds_parse_csv(const char *bytes, size_t n, const char *name,
-		     struct workload *w, struct err *err);
-int workload_bind(struct workload *w, struct err *err);
-int workload_speeds(struct workload *w, const char *name, struct err *err);
+		     struct sched_workload *w, struct err *err);
+int workload_bind(struct sched_workload *w, struct err *err);
+int workload_speeds(struct sched_workload *w, const char *name,
+		    struct err *err);
 
 /* --- shipped files -------------------------------------------------------- */
 

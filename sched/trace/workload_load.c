@@ -201,8 +201,8 @@ static int parse_as(const struct reader_ops *ops, struct trace_reader *t)
 }
 
 static int parse_for(enum workload_use use, const char *bytes, size_t n,
-		     const char *name, struct cluster *c, struct workload *ret,
-		     struct err *err)
+		     const char *name, struct cluster *c,
+		     struct sched_workload *ret, struct err *err)
 {
 	const char *end = bytes + n, *begin = rows_begin(bytes, end);
 	struct trace_reader t = {
@@ -214,7 +214,7 @@ static int parse_for(enum workload_use use, const char *bytes, size_t n,
 	const struct reader_ops *ops;
 	int r = 0;
 
-	*ret = (struct workload){ 0 };
+	*ret = (struct sched_workload){ 0 };
 	rows_next(&t.csv);
 	ops = reader_of(&t, begin, (size_t)(end - begin));
 	if (!ops)
@@ -231,7 +231,8 @@ static int parse_for(enum workload_use use, const char *bytes, size_t n,
 }
 
 int workload_parse(const char *bytes, size_t n, const char *name,
-		   struct cluster *c, struct workload *ret, struct err *err)
+		   struct cluster *c, struct sched_workload *ret,
+		   struct err *err)
 {
 	return parse_for(WORKLOAD_RUNS, bytes, n, name, c, ret, err);
 }
@@ -248,7 +249,7 @@ static int read_path(const char *path, char **ret, size_t *ret_n,
 }
 
 int workload_load(const char *name, struct cluster *c, enum workload_use use,
-		  struct workload *ret, struct err *err)
+		  struct sched_workload *ret, struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *bytes = NULL;
 	size_t n;
@@ -256,7 +257,7 @@ int workload_load(const char *name, struct cluster *c, enum workload_use use,
 
 	if (r == 0)
 		r = read_path(path, &bytes, &n, err);
-	*ret = (struct workload){ 0 };
+	*ret = (struct sched_workload){ 0 };
 	return r < 0 ? r : parse_for(use, bytes, n, path, c, ret, err);
 }
 
@@ -271,7 +272,7 @@ int nodes_load(const char *name, struct cluster *c, struct err *err)
 	return r < 0 ? r : nodes_parse_csv(bytes, n, path, c, err);
 }
 
-int workload_speeds(struct workload *w, const char *name, struct err *err)
+int workload_speeds(struct sched_workload *w, const char *name, struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *bytes = NULL;
 	size_t n;

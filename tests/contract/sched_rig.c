@@ -19,7 +19,7 @@ void rig_nodes(struct rig *rig, const char *text)
 void rig_job(struct rig *rig, double arrival_s, double work_s, uint32_t gpus,
 	     uint32_t milli, const char *user)
 {
-	struct job job = workload_job();
+	struct sched_job job = workload_job();
 
 	job.arrival_ns = (uint64_t)(arrival_s * NS_PER_S);
 	job.work_ns = work_s * NS_PER_S;
@@ -36,7 +36,7 @@ void rig_job(struct rig *rig, double arrival_s, double work_s, uint32_t gpus,
 
 void rig_load(struct rig *rig, double busy, uint64_t memory_mib, double cold_s)
 {
-	struct job *job = &rig->workload.jobs[rig->workload.n - 1];
+	struct sched_job *job = &rig->workload.jobs[rig->workload.n - 1];
 
 	job->gpu_busy = busy;
 	job->gpu_memory_mib = memory_mib;
@@ -66,7 +66,7 @@ void rig_begin(struct rig *rig, uint64_t seed)
 		uint32_t gpus = kind == 0  ? 0
 				: kind < 5 ? 1
 					   : 2 + (uint32_t)rng_below(&rng, 5);
-		struct job *job;
+		struct sched_job *job;
 		char user[] = { 'a' + (char)rng_below(&rng, 3), 0 };
 
 		rig_job(rig, (double)rng_below(&rng, 400),
@@ -87,7 +87,7 @@ void rig_begin(struct rig *rig, uint64_t seed)
 	assert_int_equal(workload_bind(&rig->workload, &err), 0);
 	/* half of them may take turns with others */
 	for (size_t i = 0; i < N_JOBS; i++) {
-		struct job *job = &rig->workload.jobs[i];
+		struct sched_job *job = &rig->workload.jobs[i];
 
 		job->stage_ns[rng_below(&rng, STAGES)] = NS_PER_S;
 		job->stage_ns[STAGE_GPU] += NS_PER_MS;
@@ -103,17 +103,18 @@ void rig_end(struct rig *rig)
 
 /* Takes the choice over. */
 static void run_choice(struct rig *rig, struct plugin_choice policy,
-		       const char *placement, uint64_t round_s, struct sim *sim)
+		       const char *placement, uint64_t round_s,
+		       struct sched_sim *sim)
 {
 	const char *name = policy.plugin->name;
 	struct err err = { 0 };
 
-	*sim = (struct sim){ .cluster = &rig->cluster,
-			     .workload = &rig->workload,
-			     .seed = 7,
-			     .round_ns = round_s * NS_PER_S,
-			     .keep_history = true,
-			     .n_cells = 1 };
+	*sim = (struct sched_sim){ .cluster = &rig->cluster,
+				   .workload = &rig->workload,
+				   .seed = 7,
+				   .round_ns = round_s * NS_PER_S,
+				   .keep_history = true,
+				   .n_cells = 1 };
 	sim->cells = calloc(1, sizeof(*sim->cells));
 	assert_non_null(sim->cells);
 	sim->cells->policy = policy;
@@ -126,14 +127,14 @@ static void run_choice(struct rig *rig, struct plugin_choice policy,
 }
 
 void rig_run_ops(struct rig *rig, const struct schedule_ops *ops,
-		 const char *placement, uint64_t round_s, struct sim *sim)
+		 const char *placement, uint64_t round_s, struct sched_sim *sim)
 {
 	run_choice(rig, (struct plugin_choice){ .plugin = &ops->plugin },
 		   placement, round_s, sim);
 }
 
 void rig_run(struct rig *rig, const char *policy, const char *placement,
-	     uint64_t round_s, struct sim *sim)
+	     uint64_t round_s, struct sched_sim *sim)
 {
 	struct plugin_choice choice = { 0 };
 	struct err err = { 0 };

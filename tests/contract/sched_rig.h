@@ -10,7 +10,7 @@ enum { N_JOBS = 60 };
 
 struct rig {
 	struct cluster cluster;
-	struct workload workload;
+	struct sched_workload workload;
 };
 
 /* Add nodes, as --nodes has them. */
@@ -28,8 +28,9 @@ void rig_end(struct rig *rig);
 /* Run a policy, by its name with options, or its hooks; the jobs are left in
  * the only cell of `sim`. */
 void rig_run(struct rig *rig, const char *policy, const char *placement,
-	     uint64_t round_s, struct sim *sim);
+	     uint64_t round_s, struct sched_sim *sim);
 void rig_run_ops(struct rig *rig, const struct schedule_ops *ops,
-		 const char *placement, uint64_t round_s, struct sim *sim);
+		 const char *placement, uint64_t round_s,
+		 struct sched_sim *sim);
 
 #endif

@@ -15,18 +15,18 @@
 
 static const struct plugin *const *tested;
 
-static const struct schedule_ops *policy_of(const struct sim_cell *c)
+static const struct schedule_ops *policy_of(const struct sched_sim_cell *c)
 {
 	return container_of(c->policy.plugin, struct schedule_ops, plugin);
 }
 
-static void check_jobs(const struct sim *sim)
+static void check_jobs(const struct sched_sim *sim)
 {
-	const struct sim_cell *c = sim->cells;
+	const struct sched_sim_cell *c = sim->cells;
 	const struct schedule_ops *ops = policy_of(c);
 
 	for (size_t i = 0; i < sim->workload->n; i++) {
-		const struct job *job = &c->jobs[i];
+		const struct sched_job *job = &c->jobs[i];
 		double fastest = 1.8;
 
 		assert_int_equal(job->state, JOB_DONE);
@@ -65,7 +65,7 @@ static void each_pair(void (*fn)(struct rig *, const char *, const char *))
 static void all_complete(struct rig *rig, const char *policy,
 			 const char *placement)
 {
-	struct sim sim;
+	struct sched_sim sim;
 
 	rig_run(rig, policy, placement, 0, &sim);
 	if (keeps_promises(placement))
@@ -86,7 +86,7 @@ static void every_job_completes(void **state)
 static void same_twice(struct rig *rig, const char *policy,
 		       const char *placement)
 {
-	struct sim a, b;
+	struct sched_sim a, b;
 
 	rig_run(rig, policy, placement, 0, &a);
 	rig_run(rig, policy, placement, 0, &b);
@@ -107,7 +107,7 @@ static void runs_repeat(void **state)
 static uint64_t end_of_wide_job(const char *policy, uint64_t *ret_last)
 {
 	struct rig rig = { 0 };
-	struct sim sim;
+	struct sched_sim sim;
 	uint64_t end_ns = 0;
 
 	rig_nodes(&rig, "2*gpus=4,cpus=8,memory=8000M");
@@ -155,13 +155,13 @@ static void kept_as_anew(struct rig *rig, const char *policy,
 
 	anew.key_motion = KEY_MOVES;
 	for (uint64_t round_s = 0; round_s <= 20; round_s += 20) {
-		struct sim a, b;
+		struct sched_sim a, b;
 
 		rig_run(rig, policy, placement, round_s, &a);
 		rig_run_ops(rig, &anew, placement, round_s, &b);
 		for (size_t i = 0; i < rig->workload.n; i++) {
-			const struct job *x = &a.cells->jobs[i];
-			const struct job *y = &b.cells->jobs[i];
+			const struct sched_job *x = &a.cells->jobs[i];
+			const struct sched_job *y = &b.cells->jobs[i];
 
 			assert_int_equal(x->start_ns, y->start_ns);
 			assert_int_equal(x->end_ns, y->end_ns);
@@ -185,8 +185,8 @@ static void keys_move_as_declared(void **state)
 	for (size_t i = 0; tested[i]; i++) {
 		const struct schedule_ops *ops =
 			container_of(tested[i], struct schedule_ops, plugin);
-		struct part part = { .gpus = 3, .gpu_milli = GPU_MILLI };
-		struct job job = workload_job();
+		struct sched_part part = { .gpus = 3, .gpu_milli = GPU_MILLI };
+		struct sched_job job = workload_job();
 		double last;
 
 		if (!ops->key || ops->key_motion == KEY_MOVES)
@@ -219,7 +219,7 @@ static void keys_move_as_declared(void **state)
 
 static uint64_t n_keys;
 
-static double counted_key(const struct job *job, uint64_t now_ns)
+static double counted_key(const struct sched_job *job, uint64_t now_ns)
 {
 	n_keys++;
 	return job_left(job, now_ns);
@@ -234,7 +234,7 @@ static void long_queues_cost_little(void **state)
 	struct schedule_ops ops = *container_of(p, struct schedule_ops, plugin);
 	struct rng rng = rng_stream(1, "sched", 0);
 	struct rig rig = { 0 };
-	struct sim sim;
+	struct sched_sim sim;
 
 	(void)state;
 	rig_nodes(&rig, "2*gpus=8");
@@ -257,12 +257,12 @@ static void run_beside(const struct schedule_ops *ops, const char *placement)
 {
 	struct rig rig = { 0 };
 	struct history *h;
-	struct sim sim;
+	struct sched_sim sim;
 
 	rig_nodes(&rig, "2*gpus=4,cpus=8,memory=4000M,gpu_memory=9000M");
 	rig_nodes(&rig, "cpus=4,memory=4000M");
 	for (uint32_t i = 0; i < 24; i++) {
-		struct job *job;
+		struct sched_job *job;
 
 		rig_job(&rig, i / 3, 5 + i % 7, i % 4 == 3 ? 2 : 1,
 			i % 4 == 2 ? 300 : GPU_MILLI, i % 2 ? "a" : "b");

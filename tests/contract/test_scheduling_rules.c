@@ -12,7 +12,8 @@
 #include "tests/contract/sched_rig.h"
 
 /* When the first jobs of the only cell end. */
-static void check_ends(const struct sim *sim, const double *ends_s, size_t n)
+static void check_ends(const struct sched_sim *sim, const double *ends_s,
+		       size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(sim->cells->jobs[i].end_ns,
@@ -34,7 +35,7 @@ static void known_orders(void **state)
 	(void)state;
 	for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
 		struct rig rig = { 0 };
-		struct sim sim;
+		struct sched_sim sim;
 
 		rig_nodes(&rig, "gpus=1,cpus=2,memory=1000M");
 		rig_job(&rig, 0, 30, 1, GPU_MILLI, "a");
@@ -52,7 +53,7 @@ static void known_orders(void **state)
 static void las_takes_turns(void **state)
 {
 	struct rig rig = { 0 };
-	struct sim sim;
+	struct sched_sim sim;
 
 	(void)state;
 	rig_nodes(&rig, "gpus=1,cpus=2,memory=1000M");
@@ -76,7 +77,7 @@ static void fifo_is_in_order(void **state)
 	(void)state;
 	for (size_t k = 0; placement_table[k]; k++) {
 		struct rig rig = { 0 };
-		struct sim sim;
+		struct sched_sim sim;
 
 		rig_nodes(&rig, "gpus=2,cpus=2,memory=1000M");
 		for (size_t i = 0; i < ARRAY_SIZE(milli); i++)
@@ -95,7 +96,7 @@ static void srpt_uses_both_kinds(void **state)
 {
 	static const double cpu_s[] = { 24, 40, 16 };
 	struct rig rig = { 0 };
-	struct sim sim;
+	struct sched_sim sim;
 
 	(void)state;
 	rig_nodes(&rig, "gpus=1,cpus=2,memory=1000M");
@@ -128,13 +129,13 @@ static void cpu_nodes_are_machines(void **state)
 	(void)state;
 	for (size_t k = 0; k < ARRAY_SIZE(policies); k++) {
 		struct rig rig;
-		struct sim sim;
+		struct sched_sim sim;
 		size_t n_slow = 0;
 
 		rig_begin(&rig, k);
 		rig_run(&rig, policies[k], "proportional", 0, &sim);
 		for (size_t i = 0; i < rig.workload.n; i++) {
-			const struct job *job = &sim.cells->jobs[i];
+			const struct sched_job *job = &sim.cells->jobs[i];
 
 			assert_int_equal(job->state, JOB_DONE);
 			n_slow += job->n_gpus && !job->gpu_busy &&
@@ -162,7 +163,7 @@ static void equal_shares_are_of_both_kinds(void **state)
 	(void)state;
 	for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
 		struct rig rig = { 0 };
-		struct sim sim;
+		struct sched_sim sim;
 
 		rig_nodes(&rig, "2*gpus=1,cpus=2");
 		rig_nodes(&rig, "2*cpus=2");
@@ -199,7 +200,7 @@ static void silod_caches_where_it_saves_most(void **state)
 	(void)state;
 	for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
 		struct rig rig = { 0 };
-		struct sim sim;
+		struct sched_sim sim;
 		char nodes[64];
 
 		snprintf(nodes, sizeof(nodes), "gpus=2,cache=1000M,remote=%dM",
@@ -243,7 +244,7 @@ static void groups_by_policy(void **state)
 	(void)state;
 	for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
 		struct rig rig = { 0 };
-		struct sim sim;
+		struct sched_sim sim;
 
 		rig_nodes(&rig, "gpus=1,gpu_memory=10G");
 		for (size_t i = 0; i < ARRAY_SIZE(memory_mib); i++) {
@@ -268,7 +269,7 @@ static void cognn_never_exceeds_the_memory(void **state)
 	(void)state;
 	for (uint64_t seed = 0; seed < 10; seed++) {
 		struct rig rig;
-		struct sim sim;
+		struct sched_sim sim;
 
 		rig_begin(&rig, seed);
 		for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
@@ -295,7 +296,7 @@ static uint64_t ends_of(const char *policy, const double (*jobs)[2], size_t n,
 			uint64_t *ret_ends_s)
 {
 	struct rig rig = { 0 };
-	struct sim sim;
+	struct sched_sim sim;
 	uint64_t last_s = 0;
 
 	rig_nodes(&rig, "gpus=1,cpus=2,memory=1000M");
@@ -352,7 +353,7 @@ static const char synergy_speeds[] =
 /* Jobs for all GPUs, one in three of which needs little else. */
 static void begin_full(struct rig *rig, struct rng *rng)
 {
-	struct workload *w = &rig->workload;
+	struct sched_workload *w = &rig->workload;
 	struct err err = { 0 };
 	uint32_t gpus;
 
@@ -375,10 +376,10 @@ static void begin_full(struct rig *rig, struct rng *rng)
 }
 
 /* The same GPUs, with their shares of the nodes. */
-static double fair_rate(const struct rig *rig, const struct job *job,
-			const struct part *parts, size_t n)
+static double fair_rate(const struct rig *rig, const struct sched_job *job,
+			const struct sched_part *parts, size_t n)
 {
-	struct part fair[32];
+	struct sched_part fair[32];
 
 	for (size_t i = 0; i < n; i++) {
 		fair[i] = placement_part(
@@ -401,7 +402,7 @@ static void tune_takes_from_nobody(void **state)
 
 	(void)state;
 	for (int round = 0; round < 200; round++) {
-		struct plan plan = { 0 };
+		struct sched_plan plan = { 0 };
 		struct placement p;
 		uint32_t which[32];
 		struct rig rig;
@@ -420,8 +421,9 @@ static void tune_takes_from_nobody(void **state)
 		assert_int_equal(plan.n, rig.workload.n);
 		for (size_t i = 0; i < plan.n; i++) {
 			const struct action *a = &plan.actions[i];
-			const struct job *job = &rig.workload.jobs[a->job];
-			const struct part *parts = &plan.parts[a->first];
+			const struct sched_job *job =
+				&rig.workload.jobs[a->job];
+			const struct sched_part *parts = &plan.parts[a->first];
 			double rate =
 				job_rate(&rig.cluster, job, parts, a->n_parts);
 			double fair = fair_rate(&rig, job, parts, a->n_parts);

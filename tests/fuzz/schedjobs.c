@@ -50,7 +50,7 @@ static char *with_head(const uint8_t *data, size_t n, size_t *ret_n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct cluster c = { 0 };
-	struct workload w;
+	struct sched_workload w;
 	struct err err = { 0 };
 	char *text;
 	size_t length;
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	r = workload_parse(text, length, "x", &c, &w, &err);
 	PROMISED(r == 0 || (r < 0 && err.text[0]));
 	for (size_t i = 0; r == 0 && i < w.n; i++) {
-		const struct job *job = &w.jobs[i];
+		const struct sched_job *job = &w.jobs[i];
 
 		PROMISED(job->name && job->user < w.n_users &&
 			 job->class < w.n_classes && job->shape < w.n);

@@ -5,7 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	struct workload w = { 0 };
+	struct sched_workload w = { 0 };
 	struct err err = { 0 };
 	int r = speeds_parse_csv((const char *)data, n, "x", &w, &err);
 

@@ -25,7 +25,7 @@ static void check(const struct live *l)
 	size_t arrived = 0, done = 0;
 
 	for (size_t i = 0; i < l->run.n; i++) {
-		const struct job *job = &l->run.jobs[i];
+		const struct sched_job *job = &l->run.jobs[i];
 
 		for (size_t k = 0; k < job->n_parts; k++)
 			taken += part_gpus(&job->parts[k]);
@@ -48,7 +48,7 @@ static void check(const struct live *l)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct cluster c = { 0 };
-	struct workload w = { 0 };
+	struct sched_workload w = { 0 };
 	struct plugin_choice policy = { 0 }, placement = { 0 };
 	json_t *identity = json_object();
 	struct live_config config = { .workload = &w,

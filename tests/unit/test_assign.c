@@ -93,8 +93,8 @@ static double least_sum(const struct small *s, uint32_t left, double *ends)
 static double simulated_sum(const struct small *s)
 {
 	struct cluster c = { 0 };
-	struct workload w = { 0 };
-	struct sim sim = { .cluster = &c, .workload = &w, .n_cells = 1 };
+	struct sched_workload w = { 0 };
+	struct sched_sim sim = { .cluster = &c, .workload = &w, .n_cells = 1 };
 	struct err err = { 0 };
 	char nodes[32], user[] = "a";
 	double sum;
@@ -104,7 +104,7 @@ static double simulated_sum(const struct small *s)
 	for (size_t m = s->gpus; m < s->machines; m++)
 		assert_int_equal(nodes_parse("cpus=1", &c, &err), 0);
 	for (size_t j = 0; j < s->jobs; j++) {
-		struct job job = workload_job();
+		struct sched_job job = workload_job();
 
 		job.work_ns = s->time[j][0] * NS_PER_S;
 		job.cpu_work_ns = s->time[j][1] * NS_PER_S;

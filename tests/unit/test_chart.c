@@ -31,8 +31,10 @@ static struct cluster make(const char *nodes)
 static void run(struct history *h, uint32_t job, uint32_t node, uint32_t gpus,
 		uint64_t from_ns, uint64_t until_ns)
 {
-	struct part p = { .node = node, .gpus = gpus, .gpu_milli = GPU_MILLI };
-	struct job of = { .parts = &p, .n_parts = 1 };
+	struct sched_part p = { .node = node,
+				.gpus = gpus,
+				.gpu_milli = GPU_MILLI };
+	struct sched_job of = { .parts = &p, .n_parts = 1 };
 
 	assert_int_equal(history_begin(h, job, &of, from_ns), 0);
 	history_end(h, job, until_ns);
@@ -158,8 +160,8 @@ static void any_name_is_a_json_string(void **state)
 /* Two jobs of 10 s on a GPU, one after the other. */
 static void finish_time_ratios_are_over_a_fair_share(void **state)
 {
-	struct job jobs[3];
-	struct workload w = {
+	struct sched_job jobs[3];
+	struct sched_workload w = {
 		.jobs = jobs, .n = 2, .n_users = 2, .n_classes = 1
 	};
 	struct sim_result r = { .gpus = 1 };
@@ -210,8 +212,10 @@ static void finish_time_ratios_are_over_a_fair_share(void **state)
 static void a_meter_of_fragmentation_sees_changes(void **state)
 {
 	struct cluster c = make("3*gpus=4,cpus=8");
-	struct part p = { .gpus = 1, .gpu_milli = 600, .cpu_milli = 1000 };
-	struct job jobs[3];
+	struct sched_part p = { .gpus = 1,
+				.gpu_milli = 600,
+				.cpu_milli = 1000 };
+	struct sched_job jobs[3];
 	struct frag_meter m;
 
 	(void)state;

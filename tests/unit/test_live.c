@@ -17,7 +17,7 @@
 struct rig {
 	char dir[32];
 	struct cluster cluster;
-	struct workload workload;
+	struct sched_workload workload;
 	struct plugin_choice policy, placement;
 	json_t *identity;
 	struct live_config c;
@@ -86,10 +86,14 @@ static void rig_fini(struct rig *r)
 /* Job a runs on a GPU, and has another one yet; b waits, c will come. */
 static void save_some(struct rig *r)
 {
-	struct part now = { .node = 1, .gpus = 1, .gpu_milli = GPU_MILLI };
-	struct part before = { .node = 0, .gpus = 2, .gpu_milli = GPU_MILLI };
+	struct sched_part now = { .node = 1,
+				  .gpus = 1,
+				  .gpu_milli = GPU_MILLI };
+	struct sched_part before = { .node = 0,
+				     .gpus = 2,
+				     .gpu_milli = GPU_MILLI };
 	struct err err = { 0 };
-	struct job of;
+	struct sched_job of;
 	struct live l;
 
 	assert_int_equal(live_init(&l, &r->c, &err), 0);
@@ -106,7 +110,7 @@ static void save_some(struct rig *r)
 	l.live[0].n_ended = 3;
 	cluster_take(&l.held, &before);
 	/* since 3 s; and b ran for two */
-	of = (struct job){ .parts = &now, .n_parts = 1 };
+	of = (struct sched_job){ .parts = &now, .n_parts = 1 };
 	assert_int_equal(history_begin(&l.history, 1, &of, 1 * NS_PER_S), 0);
 	history_end(&l.history, 1, 3 * NS_PER_S);
 	of.parts = &before;
@@ -208,7 +212,9 @@ static void it_comes_back(void **state)
 /* Two jobs, and their processes, take turns on one GPU. */
 static void those_who_take_turns_come_back(void **state)
 {
-	struct part now = { .node = 1, .gpus = 1, .gpu_milli = GPU_MILLI };
+	struct sched_part now = { .node = 1,
+				  .gpus = 1,
+				  .gpu_milli = GPU_MILLI };
 	struct err err = { 0 };
 	struct rig r;
 	struct live l;

@@ -24,8 +24,8 @@ static void assert_near(double a, double b)
 enum { SLOTS = 40 * STAGES };
 
 /* The start of each slot, for jobs with these offsets. */
-static double simulated_ns(const struct job *const *jobs, const size_t *offset,
-			   size_t n)
+static double simulated_ns(const struct sched_job *const *jobs,
+			   const size_t *offset, size_t n)
 {
 	double start[SLOTS + 1] = { 0 }, longest = 0;
 
@@ -53,8 +53,8 @@ static double simulated_ns(const struct job *const *jobs, const size_t *offset,
 }
 
 /* With all ways of giving the jobs from `k` on an offset of their own. */
-static double least_ns(const struct job *const *jobs, size_t *offset, size_t n,
-		       size_t k, unsigned used)
+static double least_ns(const struct sched_job *const *jobs, size_t *offset,
+		       size_t n, size_t k, unsigned used)
 {
 	double best = INFINITY;
 
@@ -76,8 +76,8 @@ static void an_iteration_is_the_shortest(void **state)
 
 	(void)state;
 	for (int round = 0; round < 400; round++) {
-		struct job job[GROUP_MAX] = { 0 };
-		const struct job *jobs[GROUP_MAX];
+		struct sched_job job[GROUP_MAX] = { 0 };
+		const struct sched_job *jobs[GROUP_MAX];
 		size_t n = 1 + rng_below(&rng, GROUP_MAX), offset[GROUP_MAX];
 
 		for (size_t i = 0; i < n; i++) {
@@ -98,9 +98,10 @@ static void an_iteration_is_the_shortest(void **state)
 	}
 }
 
-static struct job staged(double storage, double cpu, double gpu, double net)
+static struct sched_job staged(double storage, double cpu, double gpu,
+			       double net)
 {
-	struct job job = workload_job();
+	struct sched_job job = workload_job();
 
 	job.name = (char *)"j";
 	job.state = JOB_WAITING;
@@ -117,8 +118,8 @@ static struct job staged(double storage, double cpu, double gpu, double net)
  * of a slot that neither uses. Source: the authors' simulator/matching.py. */
 static void a_slot_without_a_user(void **state)
 {
-	struct job a = staged(0, 0, 5, 300), b = staged(0, 0, 150, 20);
-	const struct job *jobs[] = { &a, &b };
+	struct sched_job a = staged(0, 0, 5, 300), b = staged(0, 0, 150, 20);
+	const struct sched_job *jobs[] = { &a, &b };
 
 	(void)state;
 	a.read_prep_ns = 5;
@@ -130,10 +131,10 @@ static void a_slot_without_a_user(void **state)
  * same one, each waits for three. */
 static void bottlenecks(void **state)
 {
-	struct job a = staged(9, 0, 0, 0), b = staged(0, 9, 0, 0);
-	struct job c = staged(0, 0, 9, 0), d = staged(0, 0, 0, 9);
-	const struct job *different[] = { &a, &b, &c, &d };
-	const struct job *same[] = { &c, &c, &c, &c };
+	struct sched_job a = staged(9, 0, 0, 0), b = staged(0, 9, 0, 0);
+	struct sched_job c = staged(0, 0, 9, 0), d = staged(0, 0, 0, 9);
+	const struct sched_job *different[] = { &a, &b, &c, &d };
+	const struct sched_job *same[] = { &c, &c, &c, &c };
 	struct cluster cluster = { .interference = { [4] = .5 } };
 
 	(void)state;
@@ -149,12 +150,12 @@ static void bottlenecks(void **state)
 
 struct rig {
 	struct cluster cluster;
-	struct job jobs[3];
-	struct plan plan;
+	struct sched_job jobs[3];
+	struct sched_plan plan;
 	struct err err;
 };
 
-static const struct part whole = { .gpus = 1, .gpu_milli = GPU_MILLI };
+static const struct sched_part whole = { .gpus = 1, .gpu_milli = GPU_MILLI };
 
 static void begin(struct rig *rig)
 {
@@ -259,9 +260,9 @@ static void simulate(const char *rows, const char *nodes, const char *policy,
 		     double *ret_ends_s)
 {
 	struct cluster c = { 0 };
-	struct workload w;
+	struct sched_workload w;
 	struct err err = { 0 };
-	struct sim sim = { .cluster = &c, .workload = &w, .n_cells = 1 };
+	struct sched_sim sim = { .cluster = &c, .workload = &w, .n_cells = 1 };
 
 	assert_int_equal(nodes_parse(nodes, &c, &err), 0);
 	if (workload_parse(rows, strlen(rows), "rows", &c, &w, &err) < 0)

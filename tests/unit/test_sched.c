@@ -31,11 +31,11 @@ static struct cluster make(const char *nodes)
 static void what_is_taken_comes_back(void **state)
 {
 	struct cluster c = make("2*gpus=4,cpus=8,memory=8G");
-	struct part p = { .node = 1,
-			  .gpus = 5,
-			  .gpu_milli = 400,
-			  .cpu_milli = 3000,
-			  .memory_mib = 100 };
+	struct sched_part p = { .node = 1,
+				.gpus = 5,
+				.gpu_milli = 400,
+				.cpu_milli = 3000,
+				.memory_mib = 100 };
 
 	(void)state;
 	assert_int_equal(c.whole.gpu_milli, 8000);
@@ -59,10 +59,10 @@ static void what_is_taken_comes_back(void **state)
 static void a_plan_is_checked(void **state)
 {
 	struct cluster c = make("gpus=2,model=x");
-	struct job jobs[2] = { workload_job(), workload_job() };
-	struct part p = { .gpus = 1, .gpu_milli = GPU_MILLI };
-	struct part both = { .gpus = 3, .gpu_milli = GPU_MILLI };
-	struct plan plan = { 0 };
+	struct sched_job jobs[2] = { workload_job(), workload_job() };
+	struct sched_part p = { .gpus = 1, .gpu_milli = GPU_MILLI };
+	struct sched_part both = { .gpus = 3, .gpu_milli = GPU_MILLI };
+	struct sched_plan plan = { 0 };
 	struct err err = { 0 };
 
 	(void)state;
@@ -153,8 +153,10 @@ static void a_share_has_the_speed_of_the_whole(void **state)
 			   .cpus = { 1, 4 },
 			   .speed = { .25, 1 },
 			   .reference_memory_mib = 1 };
-	struct job job = workload_job();
-	struct part p = { .gpus = 1, .gpu_milli = 500, .cpu_milli = 1000 };
+	struct sched_job job = workload_job();
+	struct sched_part p = { .gpus = 1,
+				.gpu_milli = 500,
+				.cpu_milli = 1000 };
 	struct cluster c = { 0 };
 
 	(void)state;
@@ -173,15 +175,15 @@ static void a_share_has_the_speed_of_the_whole(void **state)
 /* 1 s of forward and backward pass, 2/3 s of which hides what is reduced. */
 static void gradients_cross_the_slowest_link(void **state)
 {
-	struct node nodes[] = { { .link_mib_s = 100 },
-				{ .link_mib_s = 50 },
-				{ 0 } };
+	struct sched_node nodes[] = { { .link_mib_s = 100 },
+				      { .link_mib_s = 50 },
+				      { 0 } };
 	struct cluster c = { .nodes = nodes, .n = 3 };
-	struct part parts[] = { { 0, 1, GPU_MILLI, 0, 0 },
-				{ 0, 2, GPU_MILLI, 0, 0 },
-				{ 1, 1, GPU_MILLI, 0, 0 },
-				{ 2, 1, GPU_MILLI, 0, 0 } };
-	struct job job = workload_job();
+	struct sched_part parts[] = { { 0, 1, GPU_MILLI, 0, 0 },
+				      { 0, 2, GPU_MILLI, 0, 0 },
+				      { 1, 1, GPU_MILLI, 0, 0 },
+				      { 2, 1, GPU_MILLI, 0, 0 } };
+	struct sched_job job = workload_job();
 
 	(void)state;
 	job.n_gpus = 2;
@@ -225,7 +227,7 @@ static void profiling_needs_few_points(void **state)
 static void fragmentation_by_cases(void **state)
 {
 	struct cluster c = make("gpus=4,cpus=16,model=x");
-	struct node *n = &c.nodes[0];
+	struct sched_node *n = &c.nodes[0];
 	struct frag_job j = { .n_gpus = 1, .gpu_milli = 500, .share = 1 };
 	struct frag f = { &j, 1 };
 
@@ -260,7 +262,7 @@ static void fragmentation_by_cases(void **state)
 
 static void typical_jobs_are_the_most_frequent(void **state)
 {
-	struct job jobs[100];
+	struct sched_job jobs[100];
 	struct frag f;
 
 	(void)state;
@@ -289,9 +291,9 @@ static const struct placement_ops *placement_of(const char *name)
 static void jobs_are_packed(void **state)
 {
 	struct cluster c = make("3*gpus=4,cpus=8,memory=4000M");
-	struct job job = workload_job();
+	struct sched_job job = workload_job();
 	struct placement p;
-	struct part parts[16],
+	struct sched_part parts[16],
 		used = { .node = 1, .gpus = 1, .gpu_milli = GPU_MILLI };
 
 	(void)state;
@@ -323,8 +325,9 @@ static void jobs_are_packed(void **state)
 static void fgd_keeps_whole_gpus_whole(void **state)
 {
 	struct cluster c = make("2*gpus=1,cpus=8,memory=4000M");
-	struct job jobs[2] = { workload_job(), workload_job() };
-	struct part used = { .node = 1, .gpus = 1, .gpu_milli = 500 }, part;
+	struct sched_job jobs[2] = { workload_job(), workload_job() };
+	struct sched_part used = { .node = 1, .gpus = 1, .gpu_milli = 500 },
+			  part;
 	struct placement p;
 
 	(void)state;
@@ -350,7 +353,7 @@ static void fgd_keeps_whole_gpus_whole(void **state)
 
 static void a_timeline_keeps_means_and_sums(void **state)
 {
-	struct timeline t;
+	struct sched_timeline t;
 	double sum = 0;
 
 	(void)state;
@@ -378,9 +381,9 @@ static void a_timeline_keeps_means_and_sums(void **state)
 
 struct rig {
 	struct cluster c;
-	struct workload w;
-	struct schedule s;
-	struct plan plan;
+	struct sched_workload w;
+	struct sched_schedule s;
+	struct sched_plan plan;
 	struct view v;
 	uint32_t active[4];
 };

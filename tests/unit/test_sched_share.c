@@ -51,7 +51,7 @@ static void memory_of_gnns(void **state)
 		    gnn_memory(GNN_GCN, gnn_graph("DD"), 10));
 }
 
-static int parse(const char *text, struct workload *w, struct err *err)
+static int parse(const char *text, struct sched_workload *w, struct err *err)
 {
 	struct cluster c = { 0 };
 
@@ -61,7 +61,7 @@ static int parse(const char *text, struct workload *w, struct err *err)
 
 static void refuses(const char *text, const char *message)
 {
-	struct workload w;
+	struct sched_workload w;
 	struct err err;
 
 	assert_true(parse(text, &w, &err) < 0);
@@ -74,7 +74,7 @@ static void lists_of_gnns_are_read(void **state)
 	static const char speeds[] =
 		"model,iteration_s,start_s,cold_s,busy_half_mib\n"
 		"GCN,5,2,26,307\nGAT,6,2,26,0\n";
-	struct workload w;
+	struct sched_workload w;
 	struct err err;
 
 	(void)state;
@@ -109,7 +109,7 @@ static void speeds_need_all_columns_of_a_point_or_none(void **state)
 {
 	static const char half[] = "model,iteration_s,cpus\na,1,2\n";
 	static const char twice[] = "model,iteration_s\na,1\na,2\n";
-	struct workload w = { 0 };
+	struct sched_workload w = { 0 };
 	struct err err = { 0 };
 
 	(void)state;
@@ -129,8 +129,8 @@ enum { N_JOBS = 3 };
 
 struct rig {
 	struct cluster cluster;
-	struct job jobs[N_JOBS];
-	struct part parts[N_JOBS];
+	struct sched_job jobs[N_JOBS];
+	struct sched_part parts[N_JOBS];
 	struct contention c;
 };
 
@@ -149,8 +149,9 @@ static void begin(struct rig *rig, const double *busy, const uint64_t *memory)
 		rig->jobs[i].gpu_busy = busy[i];
 		rig->jobs[i].gpu_memory_mib = memory[i];
 		rig->jobs[i].state = JOB_RUNNING;
-		rig->parts[i] =
-			(struct part){ .node = 1, .gpus = 2, .gpu_milli = 300 };
+		rig->parts[i] = (struct sched_part){ .node = 1,
+						     .gpus = 2,
+						     .gpu_milli = 300 };
 		rig->jobs[i].parts = &rig->parts[i];
 		rig->jobs[i].n_parts = 1;
 	}
@@ -203,7 +204,7 @@ enum { N_READERS = 8 };
 
 /* What all need of the remote storage, after checks of what they got. */
 static double split(const struct cluster *c, enum storage_rule rule,
-		    struct job *jobs)
+		    struct sched_job *jobs)
 {
 	static const uint32_t active[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 	double cache = 0, remote = 0, demand = 0, most = 0;
@@ -239,8 +240,8 @@ static void cache_goes_where_it_saves_most(void **state)
 	assert_int_equal(
 		nodes_parse("2*gpus=4,cache=1000M,remote=100M", &c, &err), 0);
 	for (size_t k = 0; k < 100; k++) {
-		struct part part = { .gpus = 1, .gpu_milli = GPU_MILLI };
-		struct job jobs[N_READERS];
+		struct sched_part part = { .gpus = 1, .gpu_milli = GPU_MILLI };
+		struct sched_job jobs[N_READERS];
 		double by_gpus, by_saving;
 
 		for (size_t i = 0; i < N_READERS; i++) {

@@ -16,7 +16,7 @@
 static void reads(const char *text, const char *format, size_t n)
 {
 	struct cluster c = { 0 };
-	struct workload w;
+	struct sched_workload w;
 	struct err err = { 0 };
 
 	if (workload_parse(text, strlen(text), "f", &c, &w, &err) < 0)
@@ -30,7 +30,7 @@ static void reads(const char *text, const char *format, size_t n)
 static void refuses(const char *text, const char *message)
 {
 	struct cluster c = { 0 };
-	struct workload w;
+	struct sched_workload w;
 	struct err err = { 0 };
 
 	assert_true(workload_parse(text, strlen(text), "f", &c, &w, &err) < 0);
@@ -124,7 +124,7 @@ static void like_jobs_have_one_shape(void **state)
 	static const char text[] =
 		"arrival_s,work_s,gpus\n9,1,2\n5,1,1\n7,8,2\n";
 	struct cluster c = { 0 };
-	struct workload w;
+	struct sched_workload w;
 	struct err err = { 0 };
 
 	(void)state;
@@ -146,7 +146,7 @@ static void shows(enum workload_use use, const char *text, const char *want)
 {
 	static const char path[] = "test_sched_trace.tmp";
 	struct cluster c = { 0 };
-	struct workload w;
+	struct sched_workload w;
 	struct err err = { 0 };
 	char *got = NULL, *counts;
 	size_t n;
@@ -159,7 +159,7 @@ static void shows(enum workload_use use, const char *text, const char *want)
 	remove(path);
 	f = open_memstream(&got, &n);
 	for (size_t i = 0; i < w.n; i++) {
-		const struct job *j = &w.jobs[i];
+		const struct sched_job *j = &w.jobs[i];
 
 		fprintf(f, "%s %g %g %g %u %s %s; ", j->name,
 			(double)j->arrival_ns / 1e9, j->work_ns / 1e9,
