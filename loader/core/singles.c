@@ -4,22 +4,25 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int singles_init(struct singles *s, const struct singles_config *c)
+#include "common/util.h"
+
+int singles_init(struct singles *s, const struct singles_config *c,
+		 uint32_t in_flight)
 {
 	struct batching_config b = { .batch = c->batch,
-				     .ahead = c->in_flight,
+				     .ahead = in_flight,
 				     .options = c->options };
 
 	/* full ones, and the incomplete last one of an epoch */
-	*s = (struct singles){ .c = *c, .n_made = c->in_flight / c->batch + 1 };
+	*s = (struct singles){ .c = *c, .n_made = in_flight / c->batch + 1 };
 	s->made = calloc(s->n_made, sizeof(*s->made));
 	for (uint32_t i = 0; s->made && i < s->n_made; i++) {
-		struct singles_batch *m = &s->made[i];
+		struct batch *made = &s->made[i];
 
-		m->single = calloc(c->batch, sizeof(*m->single));
-		if (!m->single)
+		made->single = calloc(c->batch, sizeof(*made->single));
+		if (!made->single)
 			return -ENOMEM;
-		singles_release(s, m);
+		singles_release(s, made);
 	}
 	s->state = calloc(1, c->batching->plugin.state_size + 1);
 	return s->made && s->state ? c->batching->init(s->state, &b) : -ENOMEM;
@@ -53,34 +56,31 @@ uint32_t singles_n_complete(const struct singles *s)
 		       : 0;
 }
 
-struct singles_batch *singles_next(struct singles *s)
+struct batch *singles_next(struct singles *s)
 {
-	struct singles_batch *m = s->unused;
-	struct batch *b;
+	struct batch *b = s->unused;
 
 	if (!s->c.batching->full(s->state))
 		return NULL;
-	b = &m->batch;
-	s->unused = m->next;
-	b->n = s->c.batching->take(s->state, m->single);
+	s->unused = b->next;
+	b->n = s->c.batching->take(s->state, b->single);
 	b->complete_ns = b->bytes = 0;
 	for (uint32_t i = 0; i < b->n; i++) {
-		const struct batch *x = m->single[i];
+		const struct batch *x = b->single[i];
 
 		b->bytes += x->bytes;
 		if (x->complete_ns < b->complete_ns)
 			continue;
 		b->complete_ns = x->complete_ns;
 		b->owner = x->owner;
-		b->read_ns = x->read_ns;
-		b->prep_ns = x->prep_ns;
+		b->spent = x->spent;
 	}
 	s->n_ready -= b->n;
-	return m;
+	return b;
 }
 
-void singles_release(struct singles *s, struct singles_batch *m)
+void singles_release(struct singles *s, struct batch *b)
 {
-	m->next = s->unused;
-	s->unused = m;
+	b->next = s->unused;
+	s->unused = b;
 }

@@ -7,51 +7,44 @@
  * sample. Its samples stay in their windows until it is released, so what is in
  * flight, and its memory, are bounded as for whole windows.
  *
- * Pure, as windows.h. gather.h of loader/pipeline drives it with threads,
- * sim_load.h of loader/sim on the event clock.
+ * Pure. A part of windows.h.
  */
 #ifndef GPEMU_LOADER_CORE_SINGLES_H
 #define GPEMU_LOADER_CORE_SINGLES_H
 
 #include "loader/batching/batching.h"
-#include "loader/core/windows.h"
+#include "loader/core/batch.h"
 
 struct singles_config {
-	const struct batching_ops *batching; /* has `add` */
+	const struct batching_ops *batching; /* has `add`; NULL: unused */
 	const void *options;
-	uint32_t batch;	    /* samples of a batch */
-	uint32_t in_flight; /* windows: two batches or more */
-};
-
-/* A batch of the consumer, and the samples in it. */
-struct singles_batch {
-	struct batch batch; /* has no window; n, and the clocks */
-	void **single;	    /* struct batch *; batch.n */
-	struct singles_batch *next;
+	uint32_t batch; /* samples of a batch */
 };
 
 struct singles {
 	struct singles_config c;
-	void *state;		    /* the batching's */
-	struct singles_batch *made; /* n_made */
+	void *state;	    /* the batching's */
+	struct batch *made; /* n_made: batches of the consumer */
 	uint32_t n_made;
-	struct singles_batch *unused;
-	uint64_t n_ready; /* samples added and not taken */
+	struct batch *unused; /* by `next` */
+	uint64_t n_ready;     /* samples added and not taken */
 };
 
-/* -ENOMEM. singles_fini, failed or not. */
-int singles_init(struct singles *s, const struct singles_config *c);
+/* `in_flight`: windows, of two batches or more. -ENOMEM. singles_fini, failed
+ * or not. */
+int singles_init(struct singles *s, const struct singles_config *c,
+		 uint32_t in_flight);
 void singles_fini(struct singles *s);
 
 /* An epoch of `n` samples; those of the epoch before were taken. */
 void singles_begin(struct singles *s, uint64_t n);
-/* A batch of one sample is complete, and taken from the windows. */
+/* A batch of one sample is complete. */
 void singles_add(struct singles *s, struct batch *single);
 /* Batches that singles_next would return. */
 uint32_t singles_n_complete(const struct singles *s);
 /* NULL: there is none now. Its samples go back to the windows, then it goes
  * back to singles_release; in any order. */
-struct singles_batch *singles_next(struct singles *s);
-void singles_release(struct singles *s, struct singles_batch *m);
+struct batch *singles_next(struct singles *s);
+void singles_release(struct singles *s, struct batch *b);
 
 #endif

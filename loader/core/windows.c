@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/core/windows.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/util.h"
 
 int windows_init(struct windows *ws, const struct windows_config *c)
 {
@@ -11,7 +14,8 @@ int windows_init(struct windows *ws, const struct windows_config *c)
 	ws->all = calloc(c->n, sizeof(*ws->all));
 	ws->free = calloc(c->n, sizeof(struct window *));
 	ws->open = calloc(c->n, sizeof(struct window *));
-	if (!ws->all || !ws->free || !ws->open)
+	ws->piece = calloc(c->n, sizeof(*ws->piece));
+	if (!ws->all || !ws->free || !ws->open || !ws->piece)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < c->n; i++) {
 		struct window *w = &ws->all[i];
@@ -23,35 +27,82 @@ int windows_init(struct windows *ws, const struct windows_config *c)
 			w->batch[k].window = w;
 		ws->free[ws->n_free++] = w;
 	}
-	return 0;
+	return c->singles.batching
+		       ? singles_init(&ws->singles, &c->singles, c->n)
+		       : 0;
 }
 
 void windows_fini(struct windows *ws)
 {
+	singles_fini(&ws->singles);
 	for (uint32_t i = 0; ws->all && i < ws->c.n; i++)
 		free(ws->all[i].batch);
 	free(ws->all);
 	free(ws->free);
 	free(ws->open);
+	free(ws->piece);
 }
 
-void windows_open(struct windows *ws, uint32_t at, uint32_t n)
+/* The piece from which the next window is; NULL: none. */
+static struct windows_piece *current_piece(struct windows *ws)
 {
+	while (ws->n_pieces && ws->piece[ws->first_piece].n == 0) {
+		ws->first_piece = (ws->first_piece + 1) % ws->c.n;
+		ws->n_pieces--;
+	}
+	return ws->n_pieces ? &ws->piece[ws->first_piece] : NULL;
+}
+
+void windows_begin(struct windows *ws, uint64_t epoch, const uint32_t *order,
+		   uint64_t n)
+{
+	uint32_t last;
+
+	if (ws->c.singles.batching)
+		singles_begin(&ws->singles, n);
+	current_piece(ws); /* drops those that are leased */
+	assert(ws->n_pieces < ws->c.n);
+	last = (ws->first_piece + ws->n_pieces++) % ws->c.n;
+	ws->piece[last] = (struct windows_piece){ epoch, order, 0, n };
+}
+
+uint32_t windows_room(struct windows *ws)
+{
+	const struct windows_piece *p = current_piece(ws);
+	uint64_t most = (uint64_t)ws->c.batch * ws->c.superbatch;
+
+	return p && ws->n_free ? (uint32_t)MIN(most, p->n) : 0;
+}
+
+const uint32_t *windows_order(const struct windows *ws)
+{
+	return ws->piece[ws->first_piece].order;
+}
+
+void windows_open(struct windows *ws, uint32_t at)
+{
+	struct windows_piece *p = &ws->piece[ws->first_piece];
 	struct window *w = ws->free[at];
 	uint32_t batch = ws->c.batch;
 
+	w->n = windows_room(ws);
+	w->epoch = p->epoch;
+	w->order = p->order;
+	w->first = p->first;
+	p->order += w->n;
+	p->first += w->n;
+	p->n -= w->n;
 	ws->n_free--;
 	memmove(&ws->free[at], &ws->free[at + 1],
 		(ws->n_free - at) * sizeof(*ws->free));
 	w->index = ws->n_opened++;
-	w->n = n;
-	w->n_batches = (n + batch - 1) / batch;
+	w->n_batches = (w->n + batch - 1) / batch;
 	w->taken = w->released = 0;
 	atomic_store_explicit(&w->arrived, 0, memory_order_relaxed);
 	for (uint32_t i = 0; i < w->n_batches; i++) {
 		struct batch *b = &w->batch[i];
 
-		b->n = MIN(batch, n - i * batch);
+		b->n = MIN(batch, w->n - i * batch);
 		atomic_store_explicit(&b->pending, b->n, memory_order_relaxed);
 		b->due_ns = b->bytes = 0;
 		b->complete = false;
@@ -95,6 +146,10 @@ static struct batch *out_batch(const struct windows *ws)
 
 bool windows_complete(struct windows *ws, struct batch *b)
 {
+	if (ws->c.singles.batching) {
+		singles_add(&ws->singles, b);
+		return singles_n_complete(&ws->singles) > 0;
+	}
 	b->complete = true;
 	ws->n_complete++;
 	b->next = NULL;
@@ -108,10 +163,19 @@ bool windows_complete(struct windows *ws, struct batch *b)
 	return b == ws->first;
 }
 
+uint32_t windows_n_complete(const struct windows *ws)
+{
+	return ws->c.singles.batching ? singles_n_complete(&ws->singles)
+				      : ws->n_complete;
+}
+
 struct batch *windows_next(struct windows *ws)
 {
-	struct batch *b = out_batch(ws);
+	struct batch *b;
 
+	if (ws->c.singles.batching)
+		return singles_next(&ws->singles);
+	b = out_batch(ws);
 	if (!b || !b->complete)
 		return NULL;
 	ws->n_complete--;
@@ -124,12 +188,22 @@ struct batch *windows_next(struct windows *ws)
 	return b;
 }
 
-bool windows_release(struct windows *ws, struct batch *b)
+static bool release_one(struct windows *ws, const struct batch *b)
 {
 	struct window *w = b->window;
 
 	if (++w->released < w->n_batches)
 		return false;
 	ws->free[ws->n_free++] = w;
+	return true;
+}
+
+bool windows_release(struct windows *ws, struct batch *b)
+{
+	if (!b->single)
+		return release_one(ws, b);
+	for (uint32_t i = 0; i < b->n; i++)
+		release_one(ws, b->single[i]);
+	singles_release(&ws->singles, b);
 	return true;
 }

@@ -9,6 +9,9 @@
  * DataLoader with in_order=False): then no batch waits for a slow sample of the
  * one before, and the delay of a slow batch is unbounded.
  *
+ * With a batching that makes batches of ready samples windows have one sample
+ * each, and batches are those of singles.h.
+ *
  * There are `n` windows. When all are in use, nothing is leased until all
  * batches of one are released (back-pressure).
  *
@@ -21,60 +24,21 @@
 #ifndef GPEMU_LOADER_CORE_WINDOWS_H
 #define GPEMU_LOADER_CORE_WINDOWS_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "common/timerq.h"
-#include "common/util.h"
-
-struct place;
-
-struct batch {
-	struct window *window;
-	uint32_t n;
-	atomic_uint pending; /* slots not filled yet */
-	/* emulated transforms: when the virtual cores complete the batch */
-	uint64_t due_ns;
-	bool complete;
-	struct batch *next; /* the next completed batch */
-	uint64_t complete_ns;
-	/* total time of the workers that made it, in emulated ns, at
-	 * completion: see loader/pipeline/worker.h */
-	unsigned owner;
-	uint64_t read_ns, prep_ns;
-	/* of the driver */
-	struct place *place; /* threads: n */
-	struct timer timer;  /* threads: of due_ns */
-	double read_share;   /* as struct delivery; only of a staging area */
-	uint64_t bytes;	     /* event clock: of its samples' files */
-};
-
-struct window {
-	uint64_t index; /* over all epochs */
-	uint64_t first; /* its first sample in the epoch, or in its piece */
-	uint32_t n;	/* samples */
-	uint32_t n_batches;
-	uint32_t taken;	     /* samples leased */
-	uint32_t released;   /* batches released */
-	atomic_uint arrived; /* samples read, where slots fill on completion */
-	struct batch *batch; /* superbatch */
-	/* of the driver with threads */
-	uint64_t epoch;
-	const uint32_t *order; /* from its first sample on */
-	int cpu;	       /* who leased it first; -1: nobody yet */
-	struct place *place;   /* superbatch * batch */
-	uint32_t *turn;	       /* the order in which positions are read */
-	size_t *raw_at;	       /* offset of each position in `raw` */
-	/* the batches' data, one of the two; valid while the window is open */
-	char *raw; /* file contents, at raw_at */
-	char *out; /* transformed samples, `stride` apart */
-};
+#include "loader/core/singles.h"
 
 struct windows_config {
 	uint32_t batch, superbatch, n;
 	bool any_order; /* batches leave on completion */
+	/* with a batching: batch 1, superbatch 1, any_order */
+	struct singles_config singles;
+};
+
+/* Samples to lease: what is left of one windows_begin. */
+struct windows_piece {
+	uint64_t epoch;
+	const uint32_t *order;
+	uint64_t first; /* of order[0] in the piece */
+	uint64_t n;
 };
 
 struct windows {
@@ -89,6 +53,9 @@ struct windows {
 	uint32_t out_batch;
 	struct batch *first, *last; /* completed batches, with any_order */
 	uint32_t n_complete;	    /* completed batches not delivered yet */
+	struct singles singles;
+	struct windows_piece *piece; /* as many as windows, a ring */
+	uint32_t first_piece, n_pieces;
 };
 
 /* -ENOMEM. windows_fini, failed or not; what a driver adds to a window is the
@@ -96,13 +63,17 @@ struct windows {
 int windows_init(struct windows *ws, const struct windows_config *c);
 void windows_fini(struct windows *ws);
 
-/* Samples of the next window, where `left` are left to read. */
-static inline uint32_t windows_room(const struct windows *ws, uint64_t left)
-{
-	return (uint32_t)MIN((uint64_t)ws->c.batch * ws->c.superbatch, left);
-}
-/* free[at] is the next window, of `n` samples. The one before is leased. */
-void windows_open(struct windows *ws, uint32_t at, uint32_t n);
+/* Lease the samples order[0..n) after those of earlier calls, from a window of
+ * their own on. At most as many calls as windows may wait for that; with a
+ * batching, those of the call before were taken. */
+void windows_begin(struct windows *ws, uint64_t epoch, const uint32_t *order,
+		   uint64_t n);
+/* Samples of the next window; 0: no window is free, or there are no samples. */
+uint32_t windows_room(struct windows *ws);
+/* The order of these. */
+const uint32_t *windows_order(const struct windows *ws);
+/* free[at] is the next window, and there is room. The one before is leased. */
+void windows_open(struct windows *ws, uint32_t at);
 /*
  * Up to `want` samples of the current window, never of two batches: positions
  * *ret_at .. *ret_end. False: all of it are leased, or there is none.
@@ -112,11 +83,13 @@ bool windows_lease(struct windows *ws, uint32_t want, struct window **ret,
 /* `n` slots of the batch are filled, by any thread. True: the last ones, and
  * the caller must see to it that windows_complete is called. */
 bool windows_fill(struct batch *b, uint32_t n);
-/* All of the batch are there. True: windows_next returns it next. */
+/* All of the batch are there. True: windows_next now returns one. */
 bool windows_complete(struct windows *ws, struct batch *b);
+/* Completed batches that windows_next has not taken. */
+uint32_t windows_n_complete(const struct windows *ws);
 /* Take the next completed batch; NULL: there is none now. */
 struct batch *windows_next(struct windows *ws);
-/* The consumer has done with it; in any order. True: its window is free. */
+/* The consumer has done with it; in any order. True: a window is free. */
 bool windows_release(struct windows *ws, struct batch *b);
 
 #endif

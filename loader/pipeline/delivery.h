@@ -36,7 +36,7 @@ struct delivery {
 
 	/* for the pipeline only */
 	unsigned owner;
-	uint64_t read_ns, prep_ns; /* as struct batch */
+	struct activity spent; /* as struct batch */
 	struct batch *batch;
 	struct pinned_buffer *pinned;
 	struct place *own; /* `place`, to be freed; NULL: it is not */
@@ -68,8 +68,7 @@ static inline struct delivery delivery_of(const struct batch *b)
 		.complete_ns = b->complete_ns,
 		.ready_ns = b->complete_ns,
 		.owner = b->owner,
-		.read_ns = b->read_ns,
-		.prep_ns = b->prep_ns,
+		.spent = b->spent,
 		.read_share = b->read_share,
 	};
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/pipeline/flow.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -10,17 +9,9 @@
 #include "common/units.h"
 #include "common/util.h"
 
-/* Of a lean window; beyond this it keeps no more than twice what it needs.
- * arbitrary: as loader/pipeline/worker.c */
+/* Of a window of one sample, of which there are many: beyond this it keeps no
+ * more than twice what it needs. arbitrary: as loader/pipeline/worker.c */
 #define KEEP_BYTES MIB
-
-/* Samples to lease: what is left of one flow_begin. */
-struct piece {
-	uint64_t epoch;
-	const uint32_t *order;
-	uint64_t first; /* of order[0] in the piece */
-	uint64_t n;
-};
 
 /* The memory of a window: one of these. */
 struct memory {
@@ -35,10 +26,9 @@ struct flow {
 	pthread_cond_t done;   /* a batch is complete, stopping */
 	pthread_cond_t stop;   /* stopping */
 	struct memory *memory; /* of each window */
+	struct place *places;  /* of all gathered batches */
 	/* lock guards all fields below */
 	struct windows w;
-	struct piece *piece; /* as many as windows, a ring */
-	uint32_t first_piece, n_pieces;
 	bool stopping;
 	int error;
 	struct err err;
@@ -57,6 +47,17 @@ static int window_init(struct window *w, const struct windows_config *c)
 	return w->place && w->turn && w->raw_at ? 0 : -ENOMEM;
 }
 
+/* What was gathered (singles.h) has slots of its own. */
+static int singles_places(struct flow *f)
+{
+	struct singles *s = &f->w.singles;
+
+	f->places = calloc((size_t)s->n_made * s->c.batch, sizeof(*f->places));
+	for (uint32_t i = 0; f->places && i < s->n_made; i++)
+		s->made[i].place = f->places + (size_t)i * s->c.batch;
+	return f->places ? 0 : -ENOMEM;
+}
+
 int flow_new(const struct flow_config *c, struct flow **ret, struct err *err)
 {
 	struct flow *f = calloc(1, sizeof(*f));
@@ -70,10 +71,10 @@ int flow_new(const struct flow_config *c, struct flow **ret, struct err *err)
 		tick_cond_init(&f->done);
 		tick_cond_init(&f->stop);
 		f->memory = calloc(n, sizeof(*f->memory));
-		f->piece = calloc(n, sizeof(*f->piece));
-		r = f->memory && f->piece ? windows_init(&f->w, &c->windows)
-					  : -ENOMEM;
+		r = f->memory ? windows_init(&f->w, &c->windows) : -ENOMEM;
 	}
+	if (r == 0 && c->windows.singles.batching)
+		r = singles_places(f);
 	for (uint32_t i = 0; r == 0 && i < n; i++)
 		r = window_init(&f->w.all[i], &c->windows);
 	if (r < 0) {
@@ -104,30 +105,15 @@ void flow_free(struct flow *f)
 	pthread_cond_destroy(&f->stop);
 	pthread_mutex_destroy(&f->lock);
 	free(f->memory);
-	free(f->piece);
+	free(f->places);
 	free(f);
-}
-
-/* Under the lock: the piece from which the next window is; NULL: none. */
-static struct piece *current_piece(struct flow *f)
-{
-	while (f->n_pieces && f->piece[f->first_piece].n == 0) {
-		f->first_piece = (f->first_piece + 1) % f->c.windows.n;
-		f->n_pieces--;
-	}
-	return f->n_pieces ? &f->piece[f->first_piece] : NULL;
 }
 
 void flow_begin(struct flow *f, uint64_t epoch, const uint32_t *order,
 		uint64_t n)
 {
-	uint32_t last;
-
 	pthread_mutex_lock(&f->lock);
-	current_piece(f); /* drops those that are leased */
-	assert(f->n_pieces < f->c.windows.n);
-	last = (f->first_piece + f->n_pieces++) % f->c.windows.n;
-	f->piece[last] = (struct piece){ epoch, order, 0, n };
+	windows_begin(&f->w, epoch, order, n);
 	pthread_cond_broadcast(&f->work);
 	pthread_mutex_unlock(&f->lock);
 }
@@ -193,7 +179,7 @@ static int reserve(const struct flow_config *c, struct window *w, uint32_t n,
 			return r;
 		data = m->pinned->data;
 	} else {
-		if (c->lean && m->plain.size > KEEP_BYTES &&
+		if (c->windows.singles.batching && m->plain.size > KEEP_BYTES &&
 		    m->plain.size / 2 > bytes)
 			buffer_free(&m->plain);
 		if (buffer_reserve(&m->plain, bytes) < 0)
@@ -234,18 +220,16 @@ static uint32_t warmest(const struct flow *f)
  * no more samples, or the flow has failed. */
 static bool open_window(struct flow *f)
 {
-	struct piece *p = current_piece(f);
+	uint32_t n = windows_room(&f->w), i;
 	struct err err = { 0 };
 	struct window *w;
-	uint32_t i, n;
 	int r;
 
-	if (!p || f->w.n_free == 0)
+	if (n == 0)
 		return false;
 	i = warmest(f);
-	n = windows_room(&f->w, p->n);
 	w = f->w.free[i];
-	w->order = p->order;
+	w->order = windows_order(&f->w);
 	r = reserve(&f->c, w, n, &f->memory[w - f->w.all], &err);
 	if (r < 0) {
 		if (r != -EAGAIN)
@@ -253,12 +237,7 @@ static bool open_window(struct flow *f)
 		return false;
 	}
 	w->cpu = sched_getcpu();
-	w->epoch = p->epoch;
-	w->first = p->first;
-	p->order += n;
-	p->first += n;
-	p->n -= n;
-	windows_open(&f->w, i, n);
+	windows_open(&f->w, i);
 	take_turns(&f->c, w);
 	return true;
 }
@@ -309,6 +288,8 @@ int flow_next(struct flow *f, uint64_t deadline, struct batch **ret)
 	pthread_mutex_lock(&f->lock);
 	while (!f->stopping && !(b = windows_next(&f->w)) && !late)
 		late = tick_cond_wait(f->c.tick, &f->done, &f->lock, deadline);
+	for (uint32_t i = 0; b && b->single && i < b->n; i++)
+		b->place[i] = ((struct batch *)b->single[i])->place[0];
 	if (b)
 		*ret = b;
 	r = b ? 0 : f->stopping ? -ECANCELED : -ETIMEDOUT;
@@ -320,17 +301,18 @@ uint32_t flow_n_complete(struct flow *f)
 {
 	LOCK_SCOPE(&f->lock);
 
-	return f->w.n_complete;
+	return windows_n_complete(&f->w);
 }
 
 void flow_release(struct flow *f, struct batch *b)
 {
-	struct memory *m = &f->memory[b->window - f->w.all];
 	bool unused;
 
 	pthread_mutex_lock(&f->lock);
 	unused = windows_release(&f->w, b);
-	if (unused && m->pinned) {
+	if (unused && f->c.pinned) {
+		struct memory *m = &f->memory[b->window - f->w.all];
+
 		pinned_put(f->c.pinned, m->pinned);
 		m->pinned = NULL;
 	}
@@ -371,3 +353,33 @@ int flow_error(struct flow *f, struct err *err)
 	pthread_mutex_unlock(&f->lock);
 	return r;
 }
+
+/* --- as a supply ---------------------------------------------------------- */
+
+static void begin(void *state, uint64_t epoch, const uint32_t *order,
+		  uint64_t n)
+{
+	flow_begin(state, epoch, order, n);
+}
+
+static int next(void *state, uint64_t deadline, struct batch **ret)
+{
+	return flow_next(state, deadline, ret);
+}
+
+static void release(void *state, struct batch *b)
+{
+	flow_release(state, b);
+}
+
+static uint32_t n_complete(void *state)
+{
+	return flow_n_complete(state);
+}
+
+const struct supply_ops supply_flow = {
+	.begin = begin,
+	.next = next,
+	.release = release,
+	.n_complete = n_complete,
+};

@@ -19,6 +19,7 @@
 #include "loader/dataset/dataset.h"
 #include "loader/engine/place.h"
 #include "loader/pipeline/buffer.h"
+#include "loader/pipeline/supply.h"
 
 struct flow_config {
 	const struct dataset *data;
@@ -27,16 +28,13 @@ struct flow_config {
 	bool raw;	 /* windows have memory for the raw bytes */
 	size_t stride;	 /* bytes of a transformed sample; 0: none */
 	uint32_t direct; /* of raw bytes: size as buffer_room, and alignment */
-	/* windows of one sample, which are many: none keeps the memory of the
-	 * largest */
-	bool lean;
 	/* Device addresses of the samples (any unit, by sample). The samples of
 	 * a window, or of a batch where whole batches are leased, are read in
 	 * the order of their addresses. NULL: in the epoch's order. */
 	const uint64_t *address;
 	bool whole_batches;
-	/* Windows take their memory from this pool, and wait for it. NULL:
-	 * plain memory. */
+	/* Windows take their memory from this pool, and wait for it; without
+	 * a batching. NULL: plain memory. */
 	struct pinned_pool *pinned;
 };
 
@@ -45,11 +43,7 @@ struct flow;
 int flow_new(const struct flow_config *c, struct flow **ret, struct err *err);
 void flow_free(struct flow *f);
 
-/*
- * Lease the samples order[0..n) after those of earlier calls, from a window of
- * their own on. At most as many calls as windows may wait for that. `order`
- * stays in use until its batches are released.
- */
+/* As windows_begin. `order` stays in use until its batches are released. */
 void flow_begin(struct flow *f, uint64_t epoch, const uint32_t *order,
 		uint64_t n);
 
@@ -76,6 +70,7 @@ int flow_next(struct flow *f, uint64_t deadline, struct batch **ret);
 uint32_t flow_n_complete(struct flow *f);
 /* In any order. */
 void flow_release(struct flow *f, struct batch *b);
+extern const struct supply_ops supply_flow;
 
 /* Sleep until `deadline` (emulated; never shorter, slightly longer).
  * -ECANCELED: stopping. */

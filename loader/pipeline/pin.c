@@ -10,6 +10,7 @@
 
 struct pin {
 	struct supply from;
+	struct flow *flow; /* that a failure stops */
 	struct tick *tick;
 	const struct gpu_profile *gpu;
 	struct pinned_pool *pool;
@@ -52,7 +53,7 @@ static void hand_on(struct pin *p, const struct delivery *d)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* -ETIMEDOUT as supply_next. */
+/* As flow_next. */
 static int pin_one(struct pin *p, uint64_t seq, uint64_t until, struct err *err)
 {
 	struct place *place = p->places + seq % p->n_buffers * p->batch;
@@ -62,7 +63,7 @@ static int pin_one(struct pin *p, uint64_t seq, uint64_t until, struct err *err)
 	struct batch *b;
 	uint64_t start, deadline;
 	size_t bytes = 0;
-	int r = supply_next(&p->from, until, &b);
+	int r = p->from.ops->next(p->from.state, until, &b);
 
 	if (r < 0)
 		return r;
@@ -78,7 +79,7 @@ static int pin_one(struct pin *p, uint64_t seq, uint64_t until, struct err *err)
 	d = delivery_of(b);
 	d.place = place;
 	d.pinned = buffer;
-	supply_release(&p->from, b);
+	p->from.ops->release(p->from.state, b);
 	d.ready_ns = MAX(tick_now(p->tick), deadline);
 	d.pin_ns = d.ready_ns - start;
 	*lane = d.ready_ns;
@@ -98,12 +99,12 @@ static void *pin_thread(void *arg)
 	for (uint64_t seq = 0; r == 0; seq++)
 		r = pin_one(p, seq, TICK_NEVER, &err);
 	if (r != -ECANCELED)
-		flow_stop(p->from.flow, r, &err);
+		flow_stop(p->flow, r, &err);
 	pin_stop(p);
 	return NULL;
 }
 
-int pin_new(const struct supply *from, struct tick *tick,
+int pin_new(struct supply from, struct flow *flow, struct tick *tick,
 	    const struct gpu_profile *gpu, uint32_t batch, size_t bytes,
 	    uint64_t budget, uint32_t lanes, bool inlined, struct pin **ret,
 	    struct err *err)
@@ -113,7 +114,8 @@ int pin_new(const struct supply *from, struct tick *tick,
 
 	if (!p)
 		return err_set(err, -ENOMEM, "out of memory");
-	p->from = *from;
+	p->from = from;
+	p->flow = flow;
 	p->tick = tick;
 	p->gpu = gpu;
 	p->batch = batch;
@@ -176,7 +178,7 @@ static int pin_inline(struct pin *p, uint64_t until)
 	int r = pin_one(p, p->n_in, until, &err);
 
 	if (r < 0 && r != -ECANCELED && r != -ETIMEDOUT)
-		flow_stop(p->from.flow, r, &err);
+		flow_stop(p->flow, r, &err);
 	return r;
 }
 

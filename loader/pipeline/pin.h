@@ -18,42 +18,6 @@
 #include "emu/profile/profile_gpu.h"
 #include "loader/pipeline/delivery.h"
 #include "loader/pipeline/flow.h"
-#include "loader/pipeline/gather.h"
-#include "loader/pipeline/staged.h"
-
-/* Where completed batches come from: the workers of this process, as they fill
- * them or gathered from single samples, or a staging area that several jobs
- * fill. The functions are those of flow.h, gather.h, staged.h. */
-struct supply {
-	struct flow *flow;
-	struct staged *staged; /* NULL: no other jobs */
-	struct gather *gather; /* NULL: the workers' batches */
-};
-
-static inline int supply_next(const struct supply *s, uint64_t deadline,
-			      struct batch **ret)
-{
-	return s->staged   ? staged_next(s->staged, deadline, ret)
-	       : s->gather ? gather_next(s->gather, deadline, ret)
-			   : flow_next(s->flow, deadline, ret);
-}
-
-static inline void supply_release(const struct supply *s, struct batch *b)
-{
-	if (s->staged)
-		staged_release(s->staged, b);
-	else if (s->gather)
-		gather_release(s->gather, b);
-	else
-		flow_release(s->flow, b);
-}
-
-static inline uint32_t supply_n_complete(const struct supply *s)
-{
-	return s->staged   ? staged_n_complete(s->staged)
-	       : s->gather ? gather_n_complete(s->gather)
-			   : flow_n_complete(s->flow);
-}
 
 /* Buffers of a lane: one is copied to the device, one is ready, one is being
  * filled. While the pin stage keeps up with the device, more would only wait.
@@ -65,10 +29,10 @@ struct pin;
 /*
  * Locks PIN_LANE_BUFFERS buffers of `bytes` per lane now; larger batches lock
  * more later. `gpu` is used until pin_free. -E2BIG, -EPERM, -ENOMEM as
- * pinned_new, with `budget` bytes. `inlined`: one lane, and every batch is
- * released before the next is requested.
+ * pinned_new, with `budget` bytes. A failure stops `flow`. `inlined`: one lane,
+ * and every batch is released before the next is requested.
  */
-int pin_new(const struct supply *from, struct tick *tick,
+int pin_new(struct supply from, struct flow *flow, struct tick *tick,
 	    const struct gpu_profile *gpu, uint32_t batch, size_t bytes,
 	    uint64_t budget, uint32_t lanes, bool inlined, struct pin **ret,
 	    struct err *err);

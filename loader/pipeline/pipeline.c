@@ -7,6 +7,7 @@
 
 #include "common/util.h"
 #include "loader/pipeline/pin.h"
+#include "loader/pipeline/staged.h"
 
 /* Alignment of transformed samples in the batch. Source: prep.h */
 enum { ALIGN = 64, LEASE = 8 };
@@ -15,7 +16,7 @@ struct pipeline {
 	struct pipeline_config c;
 	struct flow *flow;
 	struct staged *staged; /* NULL: no other jobs */
-	struct gather *gather; /* NULL: the workers' batches */
+	struct supply from;    /* one of these two */
 	struct workers *workers;
 	struct pin *pin;
 	struct pinned_pool *pinned; /* of the windows; NULL: plain memory */
@@ -35,13 +36,6 @@ struct loan {
 	struct delivery delivery;
 	atomic_uint users; /* the borrower, and the consumer's batch */
 };
-
-static struct supply supply(const struct pipeline *p)
-{
-	return (struct supply){ .flow = p->flow,
-				.staged = p->staged,
-				.gather = p->gather };
-}
 
 static bool has_workers(const struct pipeline *p)
 {
@@ -110,16 +104,10 @@ int pipeline_shape(const struct pipeline_config *c, struct windows_config *ret)
 		return -ENOMEM;
 	ret->n = (uint32_t)samples;
 	ret->batch = ret->superbatch = 1;
+	ret->singles = (struct singles_config){ .batching = c->batching,
+						.options = c->batching_options,
+						.batch = c->batch };
 	return 0;
-}
-
-struct singles_config pipeline_singles(const struct pipeline_config *c,
-				       uint32_t in_flight)
-{
-	return (struct singles_config){ .batching = c->batching,
-					.options = c->batching_options,
-					.batch = c->batch,
-					.in_flight = in_flight };
 }
 
 /* Small enough that all workers have a share of a batch, and 1 where a sample
@@ -154,27 +142,22 @@ static int start_staged(struct pipeline *p, const struct worker_config *w,
 				   .virtual = p->virtual,
 				   .sample_bytes = w->sample_bytes };
 
-	return c->staging ? staged_new(&s, &p->staged, err) : 0;
-}
+	int r = c->staging ? staged_new(&s, &p->staged, err) : 0;
 
-static int start_gather(struct pipeline *p, uint32_t in_flight, struct err *err)
-{
-	const struct pipeline_config *c = &p->c;
-	struct singles_config s = pipeline_singles(c, in_flight);
-
-	return pipeline_gathers(c) ? gather_new(p->flow, &s, &p->gather, err)
-				   : 0;
+	p->from = p->staged ? (struct supply){ &supply_staged, p->staged }
+			    : (struct supply){ &supply_flow, p->flow };
+	return r;
 }
 
 static int start_pin(struct pipeline *p, size_t bytes, struct err *err)
 {
 	const struct pipeline_config *c = &p->c;
-	struct supply from = supply(p);
 
 	if (!c->pin || c->pin_direct)
 		return 0;
-	return pin_new(&from, c->tick, c->pin, c->batch, bytes, c->pin_budget,
-		       MAX(c->gpus, 1), c->pin_inline, &p->pin, err);
+	return pin_new(p->from, p->flow, c->tick, c->pin, c->batch, bytes,
+		       c->pin_budget, MAX(c->gpus, 1), c->pin_inline, &p->pin,
+		       err);
 }
 
 static int start(struct pipeline *p, struct err *err)
@@ -183,7 +166,6 @@ static int start(struct pipeline *p, struct err *err)
 	struct flow_config f = { .data = c->data,
 				 .tick = c->tick,
 				 .direct = c->direct,
-				 .lean = pipeline_gathers(c),
 				 .whole_batches = c->engine->whole_batches,
 				 .address = c->address };
 	struct worker_config w = { .engine = c->engine,
@@ -226,8 +208,6 @@ static int start(struct pipeline *p, struct err *err)
 	r = flow_new(&f, &p->flow, err);
 	if (r == 0)
 		r = start_staged(p, &w, err);
-	if (r == 0)
-		r = start_gather(p, f.windows.n, err);
 	if (r == 0)
 		r = start_pin(p, mean * c->batch, err);
 	w.prep_config = c->prep_config;
@@ -282,7 +262,6 @@ static void leave(struct pipeline *p)
 	if (atomic_fetch_sub(&p->users, 1) > 1)
 		return;
 	pin_free(p->pin);
-	gather_free(p->gather);
 	flow_free(p->flow);
 	pinned_free(p->pinned);
 	free(p->since);
@@ -309,12 +288,8 @@ void pipeline_begin(struct pipeline *p, uint64_t epoch, const uint32_t *order,
 		    uint64_t n)
 {
 	p->n_left = n;
-	if (p->staged)
-		staged_begin(p->staged, epoch, order, n);
-	else if (p->gather)
-		gather_begin(p->gather, epoch, order, n);
-	else if (has_workers(p))
-		flow_begin(p->flow, epoch, order, n);
+	if (has_workers(p))
+		p->from.ops->begin(p->from.state, epoch, order, n);
 }
 
 void pipeline_add(struct pipeline *p, uint64_t epoch, const uint32_t *order,
@@ -332,13 +307,12 @@ const uint32_t *pipeline_order(const struct delivery *d)
 /* Wait once, for the pin stage's batch or, without it, the workers'. */
 static int wait_for(struct pipeline *p, uint64_t deadline, struct delivery *ret)
 {
-	struct supply from = supply(p);
 	struct batch *b;
 	int r;
 
 	if (p->pin)
 		return pin_next(p->pin, deadline, ret);
-	r = supply_next(&from, deadline, &b);
+	r = p->from.ops->next(p->from.state, deadline, &b);
 	if (r == 0) {
 		*ret = delivery_of(b);
 		ret->batch = b;
@@ -349,7 +323,7 @@ static int wait_for(struct pipeline *p, uint64_t deadline, struct delivery *ret)
 /* Of the workers that made the batch. */
 static double read_share(const struct pipeline *p, const struct delivery *d)
 {
-	struct activity since = { 0 }, now = { d->read_ns, d->prep_ns };
+	struct activity since = { 0 };
 
 	for (uint32_t i = 0; i < p->c.workers; i++) {
 		if (p->c.engine->whole_batches && i != d->owner)
@@ -357,7 +331,7 @@ static double read_share(const struct pipeline *p, const struct delivery *d)
 		since.read_ns += p->since[i].read_ns;
 		since.prep_ns += p->since[i].prep_ns;
 	}
-	return activity_read_share(&since, &now, p->virtual);
+	return activity_read_share(&since, &d->spent, p->virtual);
 }
 
 /* Read the workers' clocks: the GPU fell idle before its batch was there. */
@@ -376,8 +350,7 @@ static void remember(struct pipeline *p, const struct delivery *d)
 {
 	if (!p->c.engine->whole_batches)
 		memset(p->since, 0, p->c.workers * sizeof(*p->since));
-	p->since[p->c.engine->whole_batches ? d->owner : 0] =
-		(struct activity){ d->read_ns, d->prep_ns };
+	p->since[p->c.engine->whole_batches ? d->owner : 0] = d->spent;
 }
 
 /* Set read_share, by the clocks of the workers that made the batch. */
@@ -390,9 +363,7 @@ static void account(struct pipeline *p, uint64_t idle, struct delivery *d)
 
 static uint32_t n_complete(const struct pipeline *p)
 {
-	struct supply from = supply(p);
-
-	return supply_n_complete(&from);
+	return p->from.ops->n_complete(p->from.state);
 }
 
 int pipeline_next_until(struct pipeline *p, uint64_t idle, uint64_t until,
@@ -419,7 +390,7 @@ int pipeline_next_until(struct pipeline *p, uint64_t idle, uint64_t until,
 	queued = n_complete(p) + (p->pin ? pin_n_ready(p->pin) : 0);
 	r = wait_for(p, MIN(idle, until), ret);
 	if (r == -ETIMEDOUT && idle < until) {
-		if (!p->staged)
+		if (!p->from.ops->shared)
 			look(p, idle);
 		r = wait_for(p, until, ret);
 	}
@@ -430,7 +401,7 @@ int pipeline_next_until(struct pipeline *p, uint64_t idle, uint64_t until,
 
 		return why < 0 ? why : r;
 	}
-	if (!p->staged)
+	if (!p->from.ops->shared)
 		account(p, idle, ret);
 	delivery_count(ret, p->c.data);
 	ret->queued = queued;
@@ -455,12 +426,10 @@ uint64_t pipeline_left(const struct pipeline *p)
 
 static void release(struct pipeline *p, struct delivery *d)
 {
-	struct supply from = supply(p);
-
 	if (d->pinned)
 		pin_release(p->pin, d);
 	else if (d->batch)
-		supply_release(&from, d->batch);
+		p->from.ops->release(p->from.state, d->batch);
 }
 
 /* One user of the batch's memory less. */
@@ -485,7 +454,7 @@ int pipeline_lend(struct pipeline *p, struct delivery *d, struct loan **ret)
 {
 	struct loan *l;
 
-	if (!d->place || p->staged || p->c.prep->cost)
+	if (!d->place || p->from.ops->shared || p->c.prep->cost)
 		return -ENOBUFS;
 	l = malloc(sizeof(*l));
 	if (!l)

@@ -4,8 +4,8 @@
  *
  *	order --flow--> workers (engine, prep) --flow--> pin --> consumer
  *
- * A batching that makes batches of ready samples stands between the second flow
- * and the pin stage (gather.h).
+ * A batching that makes batches of ready samples stands in the second flow
+ * (loader/core/singles.h).
  *
  * Everything is bounded: `prefetch` batches per worker (and at least two
  * windows) are in flight, and three more for each GPU in pinned memory, unless
@@ -66,8 +66,8 @@ struct pipeline_config {
 
 struct pipeline;
 
-/* Does the batching make batches of single samples that are ready (gather.h)?
- */
+/* Does the batching make batches of single samples that are ready
+ * (loader/core/singles.h)? */
 bool pipeline_gathers(const struct pipeline_config *c);
 /* Do batches leave on completion? */
 bool pipeline_any_order(const struct pipeline_config *c);
@@ -78,9 +78,6 @@ uint32_t pipeline_windows(const struct pipeline_config *c);
  * the batching gathers: a slow one keeps no other's memory. -ENOMEM: they are
  * too many. */
 int pipeline_shape(const struct pipeline_config *c, struct windows_config *ret);
-/* What makes batches of `in_flight` windows, where the batching gathers. */
-struct singles_config pipeline_singles(const struct pipeline_config *c,
-				       uint32_t in_flight);
 /* Samples per lease, where they are collated `stride` bytes apart (0: raw). */
 uint32_t pipeline_lease(const struct pipeline_config *c, size_t stride);
 /* Bytes that the prep stage of `c` writes per sample; 0: raw bytes. Uses only
@@ -106,8 +103,8 @@ void pipeline_begin(struct pipeline *p, uint64_t epoch, const uint32_t *order,
 
 /*
  * Read `n` more samples after those, before or after these are consumed. With
- * superbatch 1, without a pin stage. At most pipeline_windows() calls may be
- * waiting for a window.
+ * superbatch 1, without a pin stage, without a batching. At most
+ * pipeline_windows() calls may be waiting for a window.
  */
 void pipeline_add(struct pipeline *p, uint64_t epoch, const uint32_t *order,
 		  uint64_t n);

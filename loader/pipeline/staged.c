@@ -109,11 +109,10 @@ static void *claim(void *arg)
 
 static double read_share(struct staged *s, const struct batch *b)
 {
-	struct activity now = { b->read_ns, b->prep_ns };
-	double share =
-		activity_read_share(&s->last[b->owner], &now, s->c.virtual);
+	double share = activity_read_share(&s->last[b->owner], &b->spent,
+					   s->c.virtual);
 
-	s->last[b->owner] = now;
+	s->last[b->owner] = b->spent;
 	return share;
 }
 
@@ -233,8 +232,9 @@ static int make_batch(struct staged *s, const struct staged_batch *from,
 	return 0;
 }
 
-int staged_next(struct staged *s, uint64_t deadline, struct batch **ret)
+static int next(void *state, uint64_t deadline, struct batch **ret)
 {
+	struct staged *s = state;
 	struct staged_batch from;
 	int r = staging_take(s->c.area, deadline, &from);
 
@@ -246,23 +246,26 @@ int staged_next(struct staged *s, uint64_t deadline, struct batch **ret)
 	return -ECANCELED;
 }
 
-void staged_release(struct staged *s, struct batch *b)
+static void release(void *state, struct batch *b)
 {
+	struct staged *s = state;
+
 	staging_use(s->c.area);
 	s->oldest = b->next;
 	free(b);
 }
 
-uint32_t staged_n_complete(struct staged *s)
+static uint32_t n_complete(void *state)
 {
+	const struct staged *s = state;
+
 	return staging_n_ready(s->c.area);
 }
 
-/* --- the whole ------------------------------------------------------------ */
-
-void staged_begin(struct staged *s, uint64_t epoch, const uint32_t *order,
+static void begin(void *state, uint64_t epoch, const uint32_t *order,
 		  uint64_t n)
 {
+	struct staged *s = state;
 	int r;
 
 	s->epoch = epoch;
@@ -274,6 +277,16 @@ void staged_begin(struct staged *s, uint64_t epoch, const uint32_t *order,
 	if (r < 0)
 		fail(s, r);
 }
+
+const struct supply_ops supply_staged = {
+	.shared = true,
+	.begin = begin,
+	.next = next,
+	.release = release,
+	.n_complete = n_complete,
+};
+
+/* --- the whole ------------------------------------------------------------ */
 
 int staged_new(const struct staged_config *c, struct staged **ret,
 	       struct err *err)

@@ -41,13 +41,8 @@ void staged_free(struct staged *s);
 /* Bytes that a batch of `n` samples of `bytes` altogether takes in the area. */
 uint64_t staged_bytes(uint64_t n, uint64_t bytes);
 
-/* As pipeline_begin. */
-void staged_begin(struct staged *s, uint64_t epoch, const uint32_t *order,
-		  uint64_t n);
-/* As flow_next. If the area is damaged, also stops the flow. */
-int staged_next(struct staged *s, uint64_t deadline, struct batch **ret);
-/* In the order of staged_next. */
-void staged_release(struct staged *s, struct batch *b);
-uint32_t staged_n_complete(struct staged *s);
+/* `state` is a struct staged. If the area is damaged, `next` also stops the
+ * flow. */
+extern const struct supply_ops supply_staged;
 
 #endif

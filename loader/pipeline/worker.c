@@ -354,24 +354,18 @@ static void prepare(struct feed *f, struct fetch **x, uint32_t n, bool more)
 				    x[i]->error);
 }
 
-/* Record the clocks of the workers that made a batch, complete at `now`. */
+/* Until now; the caller is at most a wake-up late. */
+static struct activity until_now(void *ctx, uint32_t i, uint64_t now)
+{
+	(void)now;
+	return workers_activity(ctx, i);
+}
+
 static void stamp(struct workers *w, struct batch *b, uint32_t owner,
 		  uint64_t now)
 {
-	bool own = w->c.engine->whole_batches;
-
 	b->owner = owner;
-	b->read_ns = 0;
-	b->prep_ns = 0;
-	for (uint32_t i = own ? owner : 0; i < w->n; i++) {
-		struct activity a = workers_activity(w, i);
-
-		b->read_ns += a.read_ns;
-		b->prep_ns += a.prep_ns;
-		if (own)
-			break;
-	}
-	b->complete_ns = now;
+	batch_stamp(b, w->c.engine->whole_batches, w->n, until_now, w, now);
 }
 
 static void stamp_due(struct batch *b, uint64_t due, void *ctx)

@@ -10,17 +10,6 @@ static uint64_t past(uint64_t from, uint64_t to)
 	return to > from ? to - from : 0;
 }
 
-double activity_read_share(const struct activity *since,
-			   const struct activity *now, bool virtual_cores)
-{
-	uint64_t read = past(since->read_ns, now->read_ns);
-	uint64_t prep = past(since->prep_ns, now->prep_ns);
-
-	if (virtual_cores)
-		read = past(prep, read);
-	return prep ? (double)read / (double)(read + prep) : 1;
-}
-
 void worker_clock_init(struct worker_clock *c, const struct tick *tick,
 		       uint32_t cores)
 {

@@ -7,24 +7,10 @@
 #define GPEMU_LOADER_PIPELINE_WORKER_CLOCK_H
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/tick.h"
-
-/* Emulated ns spent by one worker or several. With virtual cores, read_ns
- * includes the time of transforms during reads. */
-struct activity {
-	uint64_t read_ns, prep_ns;
-};
-
-/*
- * The share of reads in the time from `since` to `now`; the rest is transforms.
- * 1 if there were none, or no time passed. `virtual_cores`: read_ns includes
- * transforms.
- */
-double activity_read_share(const struct activity *since,
-			   const struct activity *now, bool virtual_cores);
+#include "loader/core/batch.h"
 
 enum doing { IDLE, READING, PREPARING, N_DOING };
 

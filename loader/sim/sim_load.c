@@ -46,12 +46,8 @@ static int init_workers(struct sim_node *n)
 
 int sim_load_init(struct sim_node *n)
 {
-	const struct windows_config *c = &n->sim->windows;
-	struct singles_config s = pipeline_singles(config(n), c->n);
-	int r = windows_init(&n->load.windows, c);
+	int r = windows_init(&n->load.windows, &n->sim->windows);
 
-	if (r == 0 && pipeline_gathers(config(n)))
-		r = singles_init(&n->load.singles, &s);
 	return r < 0 ? r : init_workers(n);
 }
 
@@ -60,7 +56,6 @@ void sim_load_fini(struct sim_node *n)
 	struct sim_load *l = &n->load;
 
 	windows_fini(&l->windows);
-	singles_fini(&l->singles);
 	for (uint32_t i = 0; l->workers && i < config(n)->workers; i++)
 		free(l->workers[i].unused);
 	cores_free(l->cores);
@@ -73,19 +68,15 @@ void sim_load_fini(struct sim_node *n)
 
 static bool lease(struct sim_node *n, struct sim_worker *to)
 {
-	struct sim_load *l = &n->load;
-	struct windows *ws = &l->windows;
-	uint32_t want = whole(n) ? UINT32_MAX : n->sim->lease, take;
+	struct windows *ws = &n->load.windows;
+	uint32_t want = whole(n) ? UINT32_MAX : n->sim->lease;
 
-	if (windows_lease(ws, want, &to->window, &to->at, &to->end))
-		return true;
-	if (l->n_left == 0 || ws->n_free == 0)
-		return false;
-	take = windows_room(ws, l->n_left);
-	ws->free[ws->n_free - 1]->first = l->n - l->n_left;
-	l->n_left -= take;
-	windows_open(ws, ws->n_free - 1, take);
-	return windows_lease(ws, want, &to->window, &to->at, &to->end);
+	while (!windows_lease(ws, want, &to->window, &to->at, &to->end)) {
+		if (!windows_room(ws))
+			return false;
+		windows_open(ws, ws->n_free - 1);
+	}
+	return true;
 }
 
 /* --- the clocks of workers ------------------------------------------------ */
@@ -97,8 +88,9 @@ static void turn_to(struct sim_worker *w, enum sim_doing doing, uint64_t now)
 	w->doing = doing;
 }
 
-static struct activity activity(struct sim_node *n, uint32_t i, uint64_t now)
+static struct activity activity(void *ctx, uint32_t i, uint64_t now)
 {
+	struct sim_node *n = ctx;
 	const struct pipeline_config *c = config(n);
 	struct sim_worker *w = &n->load.workers[i];
 	struct activity a;
@@ -113,31 +105,12 @@ static struct activity activity(struct sim_node *n, uint32_t i, uint64_t now)
 	return a;
 }
 
-static void stamp(struct sim_node *n, struct batch *b, uint64_t now)
-{
-	bool own = whole(n);
-
-	b->read_ns = b->prep_ns = 0;
-	for (uint32_t i = own ? b->owner : 0; i < config(n)->workers; i++) {
-		struct activity a = activity(n, i, now);
-
-		b->read_ns += a.read_ns;
-		b->prep_ns += a.prep_ns;
-		if (own)
-			break;
-	}
-	b->complete_ns = now;
-}
-
 /* --- batches -------------------------------------------------------------- */
 
 static void complete(struct sim_node *n, struct batch *b, uint64_t now)
 {
-	stamp(n, b, now);
-	if (n->load.singles.made)
-		singles_add(&n->load.singles, b);
-	else
-		windows_complete(&n->load.windows, b);
+	batch_stamp(b, whole(n), config(n)->workers, activity, n, now);
+	windows_complete(&n->load.windows, b);
 }
 
 static uint32_t index_of(const struct sim_node *n, const struct window *w)
@@ -147,10 +120,8 @@ static uint32_t index_of(const struct sim_node *n, const struct window *w)
 
 uint32_t sim_load_index(const struct sim_node *n, const struct batch *b)
 {
-	if (b->window)
-		return index_of(n, b->window);
-	return (uint32_t)(container_of(b, struct singles_batch, batch) -
-			  n->load.singles.made);
+	return b->single ? (uint32_t)(b - n->load.windows.singles.made)
+			 : index_of(n, b->window);
 }
 
 void sim_load_batch(struct sim_node *n, uint32_t batch, uint64_t now)
@@ -158,24 +129,6 @@ void sim_load_batch(struct sim_node *n, uint32_t batch, uint64_t now)
 	uint32_t per = n->sim->windows.superbatch;
 
 	complete(n, &n->load.windows.all[batch / per].batch[batch % per], now);
-}
-
-struct batch *sim_load_next(struct sim_node *n)
-{
-	struct singles_batch *m;
-
-	if (!n->load.singles.made)
-		return windows_next(&n->load.windows);
-	m = singles_next(&n->load.singles);
-	return m ? &m->batch : NULL;
-}
-
-uint32_t sim_load_n_complete(const struct sim_node *n)
-{
-	const struct sim_load *l = &n->load;
-
-	return l->singles.made ? singles_n_complete(&l->singles)
-			       : l->windows.n_complete;
 }
 
 /* --- samples -------------------------------------------------------------- */
@@ -348,9 +301,7 @@ void sim_load_begin(struct sim_node *n, uint64_t samples, uint64_t now)
 {
 	struct sim_load *l = &n->load;
 
-	l->n = l->n_left = samples;
-	if (l->singles.made)
-		singles_begin(&l->singles, samples);
+	windows_begin(&l->windows, n->sim->epoch, n->sim->order, samples);
 	for (uint32_t i = 0; i < config(n)->workers; i++)
 		turn_to(&l->workers[i], SIM_IDLE, now);
 	wake(n, now);
@@ -359,18 +310,9 @@ void sim_load_begin(struct sim_node *n, uint64_t samples, uint64_t now)
 void sim_load_release(struct sim_node *n, uint32_t index, uint64_t now)
 {
 	struct windows *ws = &n->load.windows;
-	struct singles *s = &n->load.singles;
-	bool unused = false;
 
-	if (s->made) {
-		struct singles_batch *m = &s->made[index];
-
-		for (uint32_t i = 0; i < m->batch.n; i++)
-			unused |= windows_release(ws, m->single[i]);
-		singles_release(s, m);
-	} else {
-		unused = windows_release(ws, ws->all[index].batch);
-	}
-	if (unused)
+	if (windows_release(ws, ws->c.singles.batching
+					? &ws->singles.made[index]
+					: ws->all[index].batch))
 		wake(n, now);
 }

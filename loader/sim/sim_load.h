@@ -21,10 +21,6 @@ void sim_load_begin(struct sim_node *n, uint64_t samples, uint64_t now);
 void sim_load_read(struct sim_node *n, uint32_t slot, uint64_t now);
 void sim_load_fetch(struct sim_node *n, uint32_t fetch, uint64_t now);
 void sim_load_batch(struct sim_node *n, uint32_t batch, uint64_t now);
-/* The next batch, complete; NULL: there is none now. */
-struct batch *sim_load_next(struct sim_node *n);
-/* Batches that are complete. */
-uint32_t sim_load_n_complete(const struct sim_node *n);
 /* The number of a batch, for its release. */
 uint32_t sim_load_index(const struct sim_node *n, const struct batch *b);
 /* It is in nobody's hands: the loader may go on. */

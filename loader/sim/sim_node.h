@@ -21,7 +21,7 @@
 #include "emu/gpu/device.h"
 #include "emu/node/cores.h"
 #include "loader/account/observe.h"
-#include "loader/core/singles.h"
+#include "loader/core/windows.h"
 #include "loader/nodes/sync.h"
 #include "loader/order/schedule.h"
 #include "loader/pipeline/pipeline.h"
@@ -104,9 +104,7 @@ struct sim_worker {
 };
 
 struct sim_load {
-	uint64_t n, n_left; /* samples of the epoch; not in a window yet */
 	struct windows windows;
-	struct singles singles; /* `made`: NULL: the workers' batches */
 	struct sim_worker *workers;
 	struct sim_slot *slots;
 	struct cores *cores; /* virtual; NULL: workers are cores, or none */

@@ -71,10 +71,10 @@ static double read_share(struct sim_node *n, const struct batch *b)
 	const struct pipeline_config *c = n->sim->c.pipeline;
 	struct activity *since =
 		&n->load.since[c->engine->whole_batches ? b->owner : 0];
-	struct activity now = { b->read_ns, b->prep_ns };
-	double share = activity_read_share(since, &now, n->load.cores != NULL);
+	double share =
+		activity_read_share(since, &b->spent, n->load.cores != NULL);
 
-	*since = now;
+	*since = b->spent;
 	return share;
 }
 
@@ -107,7 +107,7 @@ static bool pin_one(struct sim_node *n, uint64_t now)
 		look_at(n, *lane, now);
 		return false;
 	}
-	b = sim_load_next(n);
+	b = windows_next(&n->load.windows);
 	if (!b)
 		return false;
 	t->buffers--;
@@ -143,8 +143,8 @@ static bool next_batch(struct sim_node *n, struct delivery *ret, uint64_t now)
 {
 	const struct pipeline_config *c = n->sim->c.pipeline;
 	struct sim_train *t = &n->train;
-	uint32_t queued =
-		sim_load_n_complete(n) + (uint32_t)(t->n_pinned - t->n_taken);
+	uint32_t queued = windows_n_complete(&n->load.windows) +
+			  (uint32_t)(t->n_pinned - t->n_taken);
 	struct batch *b;
 
 	if (!c->engine->next) {
@@ -161,7 +161,7 @@ static bool next_batch(struct sim_node *n, struct delivery *ret, uint64_t now)
 		if (!next_pinned(n, ret, now))
 			return false;
 	} else {
-		b = sim_load_next(n);
+		b = windows_next(&n->load.windows);
 		if (!b)
 			return false;
 		*ret = delivery(n, b);

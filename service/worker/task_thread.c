@@ -123,7 +123,7 @@ static uint64_t spent(struct task *t, const struct delivery *d)
 	uint64_t *clock = &t->clock[t->by_owner ? d->owner : 0];
 	uint64_t before = *clock;
 
-	*clock = d->read_ns + d->prep_ns;
+	*clock = d->spent.read_ns + d->spent.prep_ns;
 	return *clock - before;
 }
 

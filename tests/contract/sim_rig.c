@@ -61,6 +61,12 @@ int sim_rig_make_data(void **state)
 		snprintf(path, sizeof(path), "%s/data/%03d", sim_rig_dir, i);
 		put_file(path, SIZE);
 	}
+	snprintf(path, sizeof(path), "%s/mixed", sim_rig_dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	for (int i = 0; i < N_MIXED; i++) {
+		snprintf(path, sizeof(path), "%s/mixed/%02d", sim_rig_dir, i);
+		put_file(path, 1000 + i * i * i);
+	}
 	snprintf(path, sizeof(path), "%s/large", sim_rig_dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	for (int i = 0; i < N_LARGE; i++) {
@@ -109,7 +115,7 @@ static void set(struct session *s, const char *text)
 	fail_msg("no option %s", text);
 }
 
-void sim_rig_run(struct sim_rig *r, const char *const options[])
+void sim_rig_choose(struct session *s, const char *const options[])
 {
 	static const char *const common[] = { "simulate=on",   "data=%/data",
 					      "model=alexnet", "gpu=v100",
@@ -118,15 +124,23 @@ void sim_rig_run(struct sim_rig *r, const char *const options[])
 					      "epochs=1",      NULL };
 	struct err err = { 0 };
 
-	memset(r, 0, sizeof(*r));
-	session_init(&r->s);
+	session_init(s);
 	for (int i = 0; common[i]; i++)
-		set(&r->s, common[i]);
+		set(s, common[i]);
 	for (int i = 0; options[i]; i++)
-		set(&r->s, options[i]);
-	if (simulate_options(&r->s.options, NULL, &err) < 0 ||
-	    train_options_resolve(&r->s.options, &r->s.choice, &err) < 0 ||
-	    simulate_open(&r->m, &r->s, &err) < 0)
+		set(s, options[i]);
+	if (simulate_options(&s->options, NULL, &err) < 0 ||
+	    train_options_resolve(&s->options, &s->choice, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+void sim_rig_run(struct sim_rig *r, const char *const options[])
+{
+	struct err err = { 0 };
+
+	memset(r, 0, sizeof(*r));
+	sim_rig_choose(&r->s, options);
+	if (simulate_open(&r->m, &r->s, &err) < 0)
 		fail_msg("%s", err.text);
 	while (session_more(&r->s))
 		if (simulate_epoch(&r->m, &err) < 0)

@@ -11,6 +11,8 @@
 enum { N = 256, SIZE = 100000, BATCH = 16, EPOCHS = 3 };
 /* Of another folder: files of three objects. */
 enum { N_LARGE = 8, LARGE = 9000000 };
+/* Of the folder `mixed`: files that all have another size. */
+enum { N_MIXED = 61 };
 
 /* The folder of the data, and of profiles: seek.yaml, four.yaml and link.yaml
  * are storages, node.yaml, card.yaml and other.yaml nodes. */
@@ -26,7 +28,10 @@ struct sim_rig {
 	json_t *record;
 };
 
-/* A run with these options, ended by NULL; "%/" is the folder. */
+/* A session with these options, ended by NULL, before it is opened; "%/" is
+ * the folder. */
+void sim_rig_choose(struct session *s, const char *const options[]);
+/* A simulated run with them. */
 void sim_rig_run(struct sim_rig *r, const char *const options[]);
 void sim_rig_done(struct sim_rig *r);
 

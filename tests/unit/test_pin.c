@@ -60,9 +60,9 @@ static void takes_the_time_of_the_profile(void **state)
 		struct delivery d;
 		struct pin *p;
 
-		assert_int_equal(pin_new(&(struct supply){ .flow = f }, tick,
-					 &gpu, BATCH, BATCH * BYTES, MIB, 1,
-					 inlined, &p, &err),
+		assert_int_equal(pin_new((struct supply){ &supply_flow, f }, f,
+					 tick, &gpu, BATCH, BATCH * BYTES, MIB,
+					 1, inlined, &p, &err),
 				 0);
 		assert_int_equal(pin_next(p, TICK_NEVER, &d), 0);
 		assert_int_equal(d.pin_ns, wanted);
