@@ -14,18 +14,16 @@ struct pin {
 	struct tick *tick;
 	const struct gpu_profile *gpu;
 	struct pinned_pool *pool;
-	uint32_t lanes, n_buffers;
-	uint64_t *lane_free;  /* per lane, emulated ns; the thread's */
-	struct place *places; /* n_buffers * batch, in the order of delivery */
+	/* the thread's; lock: n_in and n_out, deliveries filled and taken */
+	struct pins pins;
+	struct place *places; /* for each buffer `batch`, in turn */
 	bool inlined;	      /* no thread, pin_next pins */
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t lock;
-	pthread_cond_t filled; /* n > out, stopping */
-	/* lock: deliveries filled and taken since the start */
-	uint64_t n_in, n_out;
+	pthread_cond_t filled; /* n_in > n_out, stopping */
 	bool stopping;	       /* lock */
-	struct delivery *ring; /* lock; indexed by count modulo n_buffers */
+	struct delivery *ring; /* lock; by count modulo buffers */
 	uint32_t batch;
 };
 
@@ -48,20 +46,21 @@ static void copy(const struct batch *b, struct pinned_buffer *to,
 static void hand_on(struct pin *p, const struct delivery *d)
 {
 	pthread_mutex_lock(&p->lock);
-	p->ring[p->n_in++ % p->n_buffers] = *d;
+	p->ring[p->pins.n_in++ % pins_buffers(&p->pins)] = *d;
 	pthread_cond_signal(&p->filled);
 	pthread_mutex_unlock(&p->lock);
 }
 
 /* As flow_next. */
-static int pin_one(struct pin *p, uint64_t seq, uint64_t until, struct err *err)
+static int pin_one(struct pin *p, uint64_t until, struct err *err)
 {
-	struct place *place = p->places + seq % p->n_buffers * p->batch;
-	uint64_t *lane = &p->lane_free[seq % p->lanes];
+	struct pins *all = &p->pins;
+	struct place *place =
+		p->places + all->n_in % pins_buffers(all) * p->batch;
 	struct pinned_buffer *buffer;
 	struct delivery d;
 	struct batch *b;
-	uint64_t start, deadline;
+	uint64_t start, cost, seen;
 	size_t bytes = 0;
 	int r = p->from.ops->next(p->from.state, until, &b);
 
@@ -72,20 +71,17 @@ static int pin_one(struct pin *p, uint64_t seq, uint64_t until, struct err *err)
 	r = pinned_get(p->pool, bytes, &buffer, err);
 	if (r < 0)
 		return r;
-	tick_wait(p->tick, *lane);
+	tick_wait(p->tick, *pins_lane(all));
 	start = tick_now(p->tick);
-	deadline = start + gpu_copy_ns(p->gpu, NULL, GPU_COPY_TO_PINNED, bytes);
+	cost = gpu_copy_ns(p->gpu, NULL, GPU_COPY_TO_PINNED, bytes);
 	copy(b, buffer, place);
 	d = delivery_of(b);
 	d.place = place;
 	d.pinned = buffer;
 	p->from.ops->release(p->from.state, b);
-	d.ready_ns = MAX(tick_now(p->tick), deadline);
+	d.ready_ns = pins_copy(all, start, cost, tick_now(p->tick), &seen);
 	d.pin_ns = d.ready_ns - start;
-	*lane = d.ready_ns;
-	/* with more lanes, the consumer waits for ready_ns */
-	if (p->lanes == 1)
-		tick_wait(p->tick, deadline);
+	tick_wait(p->tick, seen);
 	hand_on(p, &d);
 	return 0;
 }
@@ -96,8 +92,8 @@ static void *pin_thread(void *arg)
 	struct err err = { 0 };
 	int r = 0;
 
-	for (uint64_t seq = 0; r == 0; seq++)
-		r = pin_one(p, seq, TICK_NEVER, &err);
+	while (r == 0)
+		r = pin_one(p, TICK_NEVER, &err);
 	if (r != -ECANCELED)
 		flow_stop(p->flow, r, &err);
 	pin_stop(p);
@@ -110,6 +106,7 @@ int pin_new(struct supply from, struct flow *flow, struct tick *tick,
 	    struct err *err)
 {
 	struct pin *p = calloc(1, sizeof(*p));
+	uint32_t n;
 	int r;
 
 	if (!p)
@@ -119,17 +116,15 @@ int pin_new(struct supply from, struct flow *flow, struct tick *tick,
 	p->tick = tick;
 	p->gpu = gpu;
 	p->batch = batch;
-	p->lanes = lanes;
+	p->pins.lanes = lanes;
 	p->inlined = inlined;
-	p->n_buffers = lanes * PIN_LANE_BUFFERS;
+	n = pins_buffers(&p->pins);
 	pthread_mutex_init(&p->lock, NULL);
 	tick_cond_init(&p->filled);
-	p->places = calloc((size_t)p->n_buffers * batch, sizeof(*p->places));
-	p->ring = calloc(p->n_buffers, sizeof(*p->ring));
-	p->lane_free = calloc(lanes, sizeof(*p->lane_free));
-	r = p->places && p->ring && p->lane_free
-		    ? pinned_new(p->n_buffers, bytes, budget, &p->pool, err)
-		    : err_set(err, -ENOMEM, "out of memory");
+	p->places = calloc((size_t)n * batch, sizeof(*p->places));
+	p->ring = calloc(n, sizeof(*p->ring));
+	r = p->places && p->ring ? pinned_new(n, bytes, budget, &p->pool, err)
+				 : err_set(err, -ENOMEM, "out of memory");
 	if (r == 0 && !inlined)
 		r = thread_start(&p->thread, NULL, pin_thread, p);
 	if (r < 0) {
@@ -168,14 +163,13 @@ void pin_free(struct pin *p)
 	pthread_mutex_destroy(&p->lock);
 	free(p->places);
 	free(p->ring);
-	free(p->lane_free);
 	free(p);
 }
 
 static int pin_inline(struct pin *p, uint64_t until)
 {
 	struct err err = { 0 };
-	int r = pin_one(p, p->n_in, until, &err);
+	int r = pin_one(p, until, &err);
 
 	if (r < 0 && r != -ECANCELED && r != -ETIMEDOUT)
 		flow_stop(p->flow, r, &err);
@@ -190,14 +184,14 @@ int pin_next(struct pin *p, uint64_t deadline, struct delivery *ret)
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&p->lock);
-	while (p->n_in == p->n_out && !p->stopping && !late)
+	while (p->pins.n_in == p->pins.n_out && !p->stopping && !late)
 		late = tick_cond_wait(p->tick, &p->filled, &p->lock, deadline);
 	if (p->stopping)
 		r = -ECANCELED;
-	else if (p->n_in == p->n_out)
+	else if (p->pins.n_in == p->pins.n_out)
 		r = -ETIMEDOUT;
 	else
-		*ret = p->ring[p->n_out++ % p->n_buffers];
+		*ret = p->ring[p->pins.n_out++ % pins_buffers(&p->pins)];
 	pthread_mutex_unlock(&p->lock);
 	return r;
 }
@@ -206,7 +200,7 @@ uint32_t pin_n_ready(struct pin *p)
 {
 	LOCK_SCOPE(&p->lock);
 
-	return (uint32_t)(p->n_in - p->n_out);
+	return (uint32_t)(p->pins.n_in - p->pins.n_out);
 }
 
 uint64_t pin_most_bytes(struct pin *p)

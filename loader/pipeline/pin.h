@@ -4,9 +4,8 @@
  * and copies them into page-locked memory. The copy is real; if the profile's
  * time for so many bytes is longer, the thread waits for the rest.
  *
- * Under DistributedDataParallel each GPU has a process, and so a pin stage.
- * With `lanes` > 1 batches take turns on that many lanes, whose profiled times
- * overlap. The real copies remain on one thread.
+ * Under DistributedDataParallel each GPU has a process, and so a pin stage, a
+ * lane of loader/core/pins.h. The real copies remain on one thread.
  *
  * Inlined, there is no such thread: the consumer pins each batch when it
  * requests it, like a training loop that calls pin_memory() itself.
@@ -16,18 +15,14 @@
 
 #include "common/tick.h"
 #include "emu/profile/profile_gpu.h"
+#include "loader/core/pins.h"
 #include "loader/pipeline/delivery.h"
 #include "loader/pipeline/flow.h"
-
-/* Buffers of a lane: one is copied to the device, one is ready, one is being
- * filled. While the pin stage keeps up with the device, more would only wait.
- */
-enum { PIN_LANE_BUFFERS = 3 };
 
 struct pin;
 
 /*
- * Locks PIN_LANE_BUFFERS buffers of `bytes` per lane now; larger batches lock
+ * Locks PINS_LANE_BUFFERS buffers of `bytes` per lane now; larger batches lock
  * more later. `gpu` is used until pin_free. -E2BIG, -EPERM, -ENOMEM as
  * pinned_new, with `budget` bytes. A failure stops `flow`. `inlined`: one lane,
  * and every batch is released before the next is requested.

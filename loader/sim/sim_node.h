@@ -21,6 +21,7 @@
 #include "emu/gpu/device.h"
 #include "emu/node/cores.h"
 #include "loader/account/observe.h"
+#include "loader/core/pins.h"
 #include "loader/core/windows.h"
 #include "loader/nodes/sync.h"
 #include "loader/order/schedule.h"
@@ -124,7 +125,7 @@ struct sim_flight {
 /* A batch that the pin stage has. */
 struct sim_pinned {
 	struct delivery d;
-	uint64_t visible_ns;
+	uint64_t seen_ns; /* by the training loop, not before */
 };
 
 struct sim_train {
@@ -142,10 +143,9 @@ struct sim_train {
 	struct delivery held;
 	bool ended;
 	/* the pin stage */
-	uint64_t *lane;
-	uint64_t n_pinned, n_taken; /* batches so far */
-	struct sim_pinned *ring;
-	uint32_t n_buffers, buffers; /* all, and free ones */
+	struct pins pins;
+	struct sim_pinned *ring; /* by count modulo buffers */
+	uint32_t buffers;	 /* free ones */
 };
 
 /* The network card that the gradients share. */

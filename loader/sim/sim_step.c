@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "common/util.h"
-#include "loader/pipeline/pin.h"
 #include "loader/sim/sim_load.h"
 
 static const struct device_job *job(const struct sim_node *n)
@@ -25,18 +24,16 @@ static const struct device_job *job(const struct sim_node *n)
 int sim_step_init(struct sim_node *n)
 {
 	struct sim_train *t = &n->train;
-	uint32_t lanes = n->sim->lanes;
 
-	t->n_buffers = t->buffers = lanes * PIN_LANE_BUFFERS;
-	t->lane = calloc(lanes, sizeof(*t->lane));
-	t->ring = calloc(t->n_buffers, sizeof(*t->ring));
+	t->pins.lanes = n->sim->lanes;
+	t->buffers = pins_buffers(&t->pins);
+	t->ring = calloc(t->buffers, sizeof(*t->ring));
 	observers_add(&n->observers, &observe_account, &n->observed);
-	return t->lane && t->ring ? 0 : -ENOMEM;
+	return t->ring ? 0 : -ENOMEM;
 }
 
 void sim_step_fini(struct sim_node *n)
 {
-	free(n->train.lane);
 	free(n->train.ring);
 }
 
@@ -97,27 +94,26 @@ static struct delivery delivery(struct sim_node *n, const struct batch *b)
 static bool pin_one(struct sim_node *n, uint64_t now)
 {
 	struct sim_train *t = &n->train;
-	uint64_t *lane = &t->lane[t->n_pinned % n->sim->lanes];
-	struct sim_pinned *p = &t->ring[t->n_pinned % t->n_buffers];
+	struct pins *all = &t->pins;
+	struct sim_pinned *p = &t->ring[all->n_in % pins_buffers(all)];
+	uint64_t lane = *pins_lane(all);
 	struct batch *b;
 
 	if (!t->buffers)
 		return false;
-	if (*lane > now) {
-		look_at(n, *lane, now);
+	if (lane > now) {
+		look_at(n, lane, now);
 		return false;
 	}
 	b = windows_next(&n->load.windows);
 	if (!b)
 		return false;
 	t->buffers--;
-	t->n_pinned++;
 	p->d = delivery(n, b);
 	p->d.pin_ns = gpu_copy_ns(job(n)->gpu, NULL, GPU_COPY_TO_PINNED,
 				  p->d.batch_bytes);
-	p->d.ready_ns = *lane = now + p->d.pin_ns;
-	/* with more lanes, the consumer waits for ready_ns */
-	p->visible_ns = n->sim->lanes == 1 ? *lane : now;
+	p->d.ready_ns = pins_copy(all, now, p->d.pin_ns, now, &p->seen_ns);
+	all->n_in++;
 	sim_load_release(n, p->d.owner, now);
 	return true;
 }
@@ -125,15 +121,16 @@ static bool pin_one(struct sim_node *n, uint64_t now)
 static bool next_pinned(struct sim_node *n, struct delivery *ret, uint64_t now)
 {
 	struct sim_train *t = &n->train;
-	struct sim_pinned *p = &t->ring[t->n_taken % t->n_buffers];
+	struct pins *all = &t->pins;
+	struct sim_pinned *p = &t->ring[all->n_out % pins_buffers(all)];
 
-	if (t->n_taken == t->n_pinned)
+	if (all->n_out == all->n_in)
 		return false;
-	if (p->visible_ns > now) {
-		look_at(n, p->visible_ns, now);
+	if (p->seen_ns > now) {
+		look_at(n, p->seen_ns, now);
 		return false;
 	}
-	t->n_taken++;
+	all->n_out++;
 	*ret = p->d;
 	return true;
 }
@@ -144,7 +141,7 @@ static bool next_batch(struct sim_node *n, struct delivery *ret, uint64_t now)
 	const struct pipeline_config *c = n->sim->c.pipeline;
 	struct sim_train *t = &n->train;
 	uint32_t queued = windows_n_complete(&n->load.windows) +
-			  (uint32_t)(t->n_pinned - t->n_taken);
+			  (uint32_t)(t->pins.n_in - t->pins.n_out);
 	struct batch *b;
 
 	if (!c->engine->next) {
