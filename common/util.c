@@ -53,6 +53,20 @@ void util_want_huge(void *p, size_t bytes)
 			MADV_HUGEPAGE);
 }
 
+void *util_alloc_pages(size_t *bytes)
+{
+	const size_t huge = 2 << 20; /* of x86 and Arm */
+	size_t align = *bytes >= huge ? huge : 4096;
+	size_t size = (*bytes + align - 1) & -align;
+	/* else it has overflown */
+	void *p = size >= *bytes ? aligned_alloc(align, size) : NULL;
+
+	if (p && align == huge)
+		madvise(p, size, MADV_HUGEPAGE); /* a hint; may be refused */
+	*bytes = size;
+	return p;
+}
+
 int util_compare_u64(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -323,32 +322,21 @@ static int run_reads(struct reads *s, uint64_t ns, struct stop *stop)
 	return r;
 }
 
-/* Of huge pages, as a loader's are: in small ones a read of 128 KiB is 32
- * pieces for the device, and took 193 us for 126 on a virtual disk. */
-static int reserve_buffer(struct reads *s)
-{
-	const size_t huge = 2 << 20; /* of x86 and Arm */
-	size_t bytes = s->point->depth * s->point->bytes;
-	void *p;
-
-	bytes = (bytes + huge - 1) & -huge;
-	if (posix_memalign(&p, huge, bytes))
-		return -ENOMEM;
-	madvise(p, bytes, MADV_HUGEPAGE); /* a hint; may be refused */
-	s->buffer = p;
-	return 0;
-}
-
 static int probe_reads(struct reads *s, uint64_t ns, struct stop *stop,
 		       struct err *err)
 {
 	struct point *p = s->point;
+	/* a huge page at least, as a loader has: in small ones a read of 128
+	 * KiB is 32 pieces for the device, and took 193 us for 126 on a virtual
+	 * disk */
+	size_t bytes = MAX(p->depth * p->bytes, (size_t)2 * MIB);
 	int r = io_uring_queue_init((unsigned)p->depth, &s->ring, 0);
 
 	if (r < 0)
 		return err_set(err, r, "io_uring: %s", strerror(-r));
 	s->sent = calloc(p->depth, sizeof(*s->sent));
-	r = s->sent ? reserve_buffer(s) : -ENOMEM;
+	s->buffer = util_alloc_pages(&bytes);
+	r = s->sent && s->buffer ? 0 : -ENOMEM;
 	if (r == 0) {
 		area_forget(s->area);
 		r = run_reads(s, ns, stop);
