@@ -3,15 +3,6 @@
 
 #include "common/util.h"
 
-/* Below, the rig's own work takes more than half of the time. */
-#define CEILING_FACTOR 2
-/* Source: docs/timing.md: 1 % of a step is 100 us of 10 ms, ten times the mean
- * lateness of an idle machine. A result with an error of 1 % passes most
- * checks of 2 %. */
-#define ERROR_SHARE .01
-/* arbitrary: above, a thread that wakes up often has to wait for a CPU */
-#define CPU_SHARE .9
-
 enum { WHY_TEXT = 240 };
 
 static double ratio(double a, double b)
@@ -40,7 +31,7 @@ static double ceiling(const struct rig *r, char *why)
 		 "such samples per wall second%s; the run made %.4g",
 		 bound, bound < r->ceiling ? " on all its CPUs" : "",
 		 r->samples_per_wall_s);
-	return ratio(CEILING_FACTOR * r->samples_per_wall_s, bound);
+	return ratio(RIG_CEILING_FACTOR * r->samples_per_wall_s, bound);
 }
 
 static double timers(const struct rig *r, char *why)
@@ -48,20 +39,16 @@ static double timers(const struct rig *r, char *why)
 	double share = ratio(r->late_us, r->step_us);
 
 	snprintf(why, WHY_TEXT,
-		 "emulated durations ended %.3g us late on average, %.3g %% of "
-		 "a step of %.4g ms (wall time): longer steps or a larger "
+		 "emulated durations " RIG_LATE ": longer steps or a larger "
 		 "time scale reduce this error",
 		 r->late_us, 100 * share, r->step_us / 1e3);
-	return share / ERROR_SHARE;
+	return share / RIG_ERROR_SHARE;
 }
 
 static double cpu(const struct rig *r, char *why)
 {
-	snprintf(why, WHY_TEXT,
-		 "gpemu-train used %.3g of %.0f CPUs: real work and emulation "
-		 "waited for a CPU; more CPUs would change the result",
-		 r->cpus_used, r->cpus);
-	return ratio(r->cpus_used, r->cpus) / CPU_SHARE;
+	snprintf(why, WHY_TEXT, "gpemu-train " RIG_CPU, r->cpus_used, r->cpus);
+	return ratio(r->cpus_used, r->cpus) / RIG_CPU_SHARE;
 }
 
 static double scale(const struct rig *r, char *why)
@@ -72,7 +59,7 @@ static double scale(const struct rig *r, char *why)
 		 "pinned memory, transforms, reads that no device delays, "
 		 "checkpoints)",
 		 r->time_scale, ratio(1, r->time_scale), 100 * r->real_share);
-	return r->time_scale == 1 ? 0 : r->real_share / ERROR_SHARE;
+	return r->time_scale == 1 ? 0 : r->real_share / RIG_ERROR_SHARE;
 }
 
 static const struct {

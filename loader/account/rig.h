@@ -18,6 +18,25 @@
 #include <jansson.h>
 #include <stdio.h>
 
+/* The limits, for gpemu-train and for what gpemu-run sees of a cell. */
+/* Below, the rig's own work takes more than half of the time. */
+#define RIG_CEILING_FACTOR 2
+/* Source: docs/timing.md: 1 % of a step is 100 us of 10 ms, ten times the mean
+ * lateness of an idle machine. A result with an error of 1 % passes most
+ * checks of 2 %. */
+#define RIG_ERROR_SHARE .01
+/* arbitrary: above, a thread that wakes up often has to wait for a CPU */
+#define RIG_CPU_SHARE .9
+
+/* Sentences: us late, the same in % of a step, its ms. */
+#define RIG_LATE                                                             \
+	"ended %.3g us late on average, %.3g %% of a step of %.4g ms (wall " \
+	"time)"
+/* CPUs used, and all. */
+#define RIG_CPU                                                              \
+	"used %.3g of %.0f CPUs: real work and emulation waited for a CPU; " \
+	"more CPUs would change the result"
+
 /* A value of 0 is not known, and passes no limit. */
 struct rig {
 	double samples_per_wall_s;

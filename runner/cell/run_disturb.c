@@ -6,14 +6,13 @@
 
 #include "common/json.h"
 #include "common/util.h"
+#include "loader/account/rig.h"
 #include "runner/cell/run_rig.h"
 #include "runner/spec/run_stats.h"
 
 /* Source: docs/timing.md: the mean lateness of an idle machine was at most
  * 58.6 us on its worst day, with sleeping processors. */
 #define IDLE_LATE_US 60
-/* As the limit of the testbed (loader/account/rig.c). */
-#define LATE_SHARE .01
 /* arbitrary: between the spread of quiet repetitions and a disturbance */
 #define LATE_FACTOR 2
 /* Ticks of /proc/stat, 10 ms, are too coarse for less. */
@@ -144,14 +143,13 @@ static void timers(const json_t *record, const json_t *peers, json_t *signs)
 	double us = late_us(record), step = rig_step_us(record);
 	double before = usual(peers, late_us);
 
-	if (step <= 0 || us <= IDLE_LATE_US || us <= LATE_SHARE * step)
+	if (step <= 0 || us <= IDLE_LATE_US || us <= RIG_ERROR_SHARE * step)
 		return;
 	if (before > 0 ? us <= LATE_FACTOR * before
-		       : disturb_share(record) <= LATE_SHARE)
+		       : disturb_share(record) <= RIG_ERROR_SHARE)
 		return;
 	add(signs, "timers",
-	    "emulated durations ended %.3g us late on average, %.3g %% of a "
-	    "step of %.4g ms (wall time); %.3g us in the other repetitions",
+	    "emulated durations " RIG_LATE "; %.3g us in the other repetitions",
 	    us, 100 * us / step, step / 1e3, before);
 }
 

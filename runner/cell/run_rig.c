@@ -5,11 +5,8 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "loader/account/rig.h"
 
-/* As loader/account/rig.c. */
-#define ERROR_SHARE .01
-#define CPU_SHARE .9
-#define BUSY_SHARE .5
 /* arbitrary: starting the programs is much of the work of a shorter cell */
 #define LEAST_S .5
 
@@ -81,13 +78,11 @@ static void of_mount(const json_t *mount, const char *name, double step,
 				      "mean");
 	char why[200];
 
-	if (step <= 0 || late <= ERROR_SHARE * step)
+	if (step <= 0 || late <= RIG_ERROR_SHARE * step)
 		return;
-	snprintf(why, sizeof(why),
-		 "replies of the mount ended %.3g us late on average, %.3g %% "
-		 "of a step of %.4g ms (wall time)",
-		 late, 100 * late / step, step / 1e3);
-	add(limits, "timers", name, late / (ERROR_SHARE * step), why);
+	snprintf(why, sizeof(why), "replies of the mount " RIG_LATE, late,
+		 100 * late / step, step / 1e3);
+	add(limits, "timers", name, late / (RIG_ERROR_SHARE * step), why);
 }
 
 static void of_cell(const json_t *record, json_t *limits)
@@ -99,20 +94,17 @@ static void of_cell(const json_t *record, json_t *limits)
 	double used = s > 0 ? json_get_number(watch, "own_cpu_s") / s : 0;
 	char why[200];
 
-	if (s < LEAST_S || used <= BUSY_SHARE * cpus)
+	if (s < LEAST_S || used <= cpus / RIG_CEILING_FACTOR)
 		return;
 	snprintf(why, sizeof(why),
 		 "its programs used %.3g of %.0f CPUs: without emulated "
 		 "durations this machine is at most %.3g times as fast",
 		 used, cpus, cpus / used);
-	add(limits, "ceiling", "cell", used / (BUSY_SHARE * cpus), why);
-	if (used <= CPU_SHARE * cpus)
+	add(limits, "ceiling", "cell", RIG_CEILING_FACTOR * used / cpus, why);
+	if (used <= RIG_CPU_SHARE * cpus)
 		return;
-	snprintf(why, sizeof(why),
-		 "its programs used %.3g of %.0f CPUs: real work and emulation "
-		 "waited for a CPU; more CPUs would change the result",
-		 used, cpus);
-	add(limits, "cpu", "cell", used / (CPU_SHARE * cpus), why);
+	snprintf(why, sizeof(why), "its programs " RIG_CPU, used, cpus);
+	add(limits, "cpu", "cell", used / (RIG_CPU_SHARE * cpus), why);
 }
 
 bool rig_is_simulated(const json_t *record)
