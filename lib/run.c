@@ -34,7 +34,7 @@ struct own_engine {
 
 struct slot {
 	struct gpemu_fetch fetch; /* the engine's view */
-	struct fetch *own;	  /* NULL: not in flight */
+	struct engine_fetch *own; /* NULL: not in flight */
 	bool done;
 };
 
@@ -52,7 +52,7 @@ struct gpemu_feed {
 
 int gpemu_feed_take(struct gpemu_feed *feed, int wait, struct gpemu_fetch **ret)
 {
-	struct fetch *x;
+	struct engine_fetch *x;
 	struct slot *s;
 	int r;
 
@@ -171,7 +171,7 @@ static int code(int r)
 	return r < 0 ? r : -EINVAL;
 }
 
-static int next(void *state, struct feed *feed, struct fetch **ret,
+static int next(void *state, struct feed *feed, struct engine_fetch **ret,
 		struct err *err)
 {
 	struct gpemu_feed *f = state;
@@ -681,7 +681,7 @@ int gpemu_release(struct gpemu *g, const struct gpemu_batch *batch)
 }
 
 /* As in the record: the mean over several GPUs. */
-static void fill_epoch(const struct account *a, struct gpemu_epoch *ret)
+static void fill_epoch(const struct train_account *a, struct gpemu_epoch *ret)
 {
 	*ret = (struct gpemu_epoch){
 		.epoch = a->epoch,

@@ -245,7 +245,7 @@ static int tell_results(struct run *run, struct err *err)
 /* The samples that could not be used, the first of them by name. */
 static void tell_bad(const struct run *run, const struct report *report)
 {
-	const struct account *a = &report->total;
+	const struct train_account *a = &report->total;
 	json_auto_t *named = report_bad_samples(report);
 	static const char *const what[] = {
 		[SIFT_DROP] = "were left out of their batches",

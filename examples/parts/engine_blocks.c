@@ -45,7 +45,7 @@ static int init(void *state, const struct engine_config *c, struct err *err)
 }
 
 /* A byte more than the file should have: that it has grown is to be seen. */
-static int64_t read_blocks(const struct blocks *b, const struct fetch *f)
+static int64_t read_blocks(const struct blocks *b, const struct engine_fetch *f)
 {
 	_cleanup_close_ int own = -1;
 	uint64_t want = f->size + (f->fd < 0), at = 0;
@@ -66,10 +66,10 @@ static int64_t read_blocks(const struct blocks *b, const struct fetch *f)
 	return (int64_t)at;
 }
 
-static int next(void *state, struct feed *feed, struct fetch **ret,
+static int next(void *state, struct feed *feed, struct engine_fetch **ret,
 		struct err *err)
 {
-	struct fetch *f;
+	struct engine_fetch *f;
 	int r = feed_take(feed, true, &f);
 
 	(void)err;

@@ -13,14 +13,14 @@
 
 #include "common/util.h"
 
-static int add(struct part *ret, uint64_t from, uint64_t to)
+static int add(struct dataset_part *ret, uint64_t from, uint64_t to)
 {
 	return to > from
 		       ? part_add(ret, NULL, 0, from, to - from, PART_BY_FOLDER)
 		       : 0;
 }
 
-static int scan(struct peek *p, const void *options, struct part *ret,
+static int scan(struct peek *p, const void *options, struct dataset_part *ret,
 		struct err *err)
 {
 	uint64_t line = 0;

@@ -34,13 +34,13 @@ struct stalls account_late(uint64_t ns, const struct stalls *of)
 				.pin_ns = pin };
 }
 
-void account_begin_step(struct account *a, uint32_t gpus)
+void account_begin_step(struct train_account *a, uint32_t gpus)
 {
 	a->gpus = gpus;
 	a->steps++;
 }
 
-void account_batch(struct account *a, const struct delivery *d)
+void account_batch(struct train_account *a, const struct delivery *d)
 {
 	a->samples += d->n - d->n_zeros;
 	a->failed_samples += d->n_failed;
@@ -57,7 +57,7 @@ static void merge_gpu(struct account_gpu *into, const struct account_gpu *from)
 	counts_add(into, from, sizeof(*into));
 }
 
-void account_gpu(struct account *a, uint32_t i, uint64_t idle,
+void account_gpu(struct train_account *a, uint32_t i, uint64_t idle,
 		 const struct delivery *d, const struct gpu_step *s,
 		 const struct stalls *late)
 {
@@ -86,7 +86,7 @@ void account_gpu(struct account *a, uint32_t i, uint64_t idle,
 			MAX(a->first_batch_ns, past(idle, d->ready_ns));
 }
 
-void account_merge(struct account *into, const struct account *from)
+void account_merge(struct train_account *into, const struct train_account *from)
 {
 	if (into->steps == 0) {
 		into->epoch = from->epoch;
@@ -128,7 +128,7 @@ void account_merge(struct account *into, const struct account *from)
 	hist_merge(&into->queue, &from->queue);
 }
 
-void account_join(struct account *into, const struct account *from)
+void account_join(struct train_account *into, const struct train_account *from)
 {
 	uint32_t gpus = into->gpus + from->gpus;
 	uint64_t steps = MAX(into->steps, from->steps);
@@ -150,17 +150,17 @@ void account_join(struct account *into, const struct account *from)
 	into->checkpoint_stall_ns = saving;
 }
 
-uint64_t account_mean(const struct account *a, uint64_t ns)
+uint64_t account_mean(const struct train_account *a, uint64_t ns)
 {
 	return a->gpus ? ns / a->gpus : ns;
 }
 
-static double share(const struct account *a, double compute_ns)
+static double share(const struct train_account *a, double compute_ns)
 {
 	return a->au_elapsed_ns ? compute_ns / (double)a->au_elapsed_ns : -1;
 }
 
-double account_au(const struct account *a)
+double account_au(const struct train_account *a)
 {
 	return share(a, (double)a->all.au_compute_ns / MAX(a->gpus, 1));
 }
@@ -170,7 +170,7 @@ static double per(double what, double ns)
 	return ns > 0 ? what * (double)NS_PER_S / ns : 0;
 }
 
-double account_samples_per_s(const struct account *a)
+double account_samples_per_s(const struct train_account *a)
 {
 	return per((double)a->samples, (double)a->elapsed_ns);
 }
@@ -207,7 +207,8 @@ static void set_gpu_times(json_t *j, const struct account_gpu *g, uint32_t n)
 	set_mean_s(j, "optimizer_s", g->optimizer_ns, n);
 }
 
-static json_t *gpu_json(const struct account *a, const struct account_gpu *g)
+static json_t *gpu_json(const struct train_account *a,
+			const struct account_gpu *g)
 {
 	json_t *j = json_object();
 
@@ -216,7 +217,7 @@ static json_t *gpu_json(const struct account *a, const struct account_gpu *g)
 	return j;
 }
 
-static json_t *gpus_json(const struct account *a)
+static json_t *gpus_json(const struct train_account *a)
 {
 	json_t *j = json_array();
 
@@ -225,7 +226,7 @@ static json_t *gpus_json(const struct account *a)
 	return j;
 }
 
-static void set_rates(json_t *j, const struct account *a)
+static void set_rates(json_t *j, const struct train_account *a)
 {
 	double mib = (double)a->bytes / (double)MIB;
 
@@ -234,7 +235,7 @@ static void set_rates(json_t *j, const struct account *a)
 	set_au(j, account_au(a));
 }
 
-json_t *account_json(const struct account *a, bool total)
+json_t *account_json(const struct train_account *a, bool total)
 {
 	json_t *j = json_object();
 	double gib = (double)a->bytes / (double)GIB;

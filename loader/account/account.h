@@ -61,7 +61,7 @@ struct account_gpu {
 	uint64_t optimizer_ns; /* of compute_ns */
 };
 
-struct account {
+struct train_account {
 	uint32_t gpus;	     /* number; 0 before the first step */
 	uint32_t more_nodes; /* whose accounts were joined */
 	uint64_t epoch;
@@ -111,26 +111,27 @@ struct stalls account_late(uint64_t ns, const struct stalls *of);
 /* Begin a step of `gpus` GPUs; then add its batches, and each GPU's part: GPU
  * `i` fell idle at `idle`, took (its share of) `d`, and did `s`; `late` is the
  * part of its barrier wait that was for a batch. */
-void account_begin_step(struct account *a, uint32_t gpus);
-void account_batch(struct account *a, const struct delivery *d);
-void account_gpu(struct account *a, uint32_t i, uint64_t idle,
+void account_begin_step(struct train_account *a, uint32_t gpus);
+void account_batch(struct train_account *a, const struct delivery *d);
+void account_gpu(struct train_account *a, uint32_t i, uint64_t idle,
 		 const struct delivery *d, const struct gpu_step *s,
 		 const struct stalls *late);
 /* Adds sums and histograms; keeps `epoch` and first_batch_ns of the first. */
-void account_merge(struct account *into, const struct account *from);
+void account_merge(struct train_account *into,
+		   const struct train_account *from);
 
 /* Adds what another node did at the same time. Time that passes for the nodes
  * together is that of the one where it was longest. The parts of each GPU are
  * no longer known. */
-void account_join(struct account *into, const struct account *from);
+void account_join(struct train_account *into, const struct train_account *from);
 
 /* Compute time over elapsed time, without the first step; < 0: one step. */
-double account_au(const struct account *a);
-double account_samples_per_s(const struct account *a);
+double account_au(const struct train_account *a);
+double account_samples_per_s(const struct train_account *a);
 /* The mean of a GPU, for values summed over the GPUs. */
-uint64_t account_mean(const struct account *a, uint64_t ns);
+uint64_t account_mean(const struct train_account *a, uint64_t ns);
 
 /* The record's epoch, or with `total` the same without its number. */
-json_t *account_json(const struct account *a, bool total);
+json_t *account_json(const struct train_account *a, bool total);
 
 #endif

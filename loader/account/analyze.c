@@ -20,7 +20,7 @@ static const char *const bottleneck_names[] = {
 /* Common to all runs. */
 struct runs {
 	const struct pipeline_config *c;
-	const struct mount *m;
+	const struct dataset_mount *m;
 	const uint32_t *order;
 	uint64_t n;
 	const atomic_bool *stop;
@@ -102,7 +102,8 @@ static int make_warm(const struct runs *runs)
 }
 
 /* Restore the storage, with an empty cache. */
-static int restore(const struct mount *m, const char *storage, struct err *err)
+static int restore(const struct dataset_mount *m, const char *storage,
+		   struct err *err)
 {
 	_cleanup_free_ char *set = NULL;
 	int r;
@@ -131,7 +132,7 @@ static int measure(const struct runs *runs, struct analysis *ret)
 	return r;
 }
 
-int analyze(const struct pipeline_config *c, const struct mount *m,
+int analyze(const struct pipeline_config *c, const struct dataset_mount *m,
 	    const uint32_t *order, uint64_t n, double g,
 	    const atomic_bool *stop, struct analysis *ret, struct err *err)
 {
@@ -192,7 +193,8 @@ static double analysis_enough_cache(const struct analysis *a)
 /* --- reporting ---------------------------------------------------------- */
 
 /* The prediction for an epoch, given its hits, beside its measured time. */
-static json_t *compare(const struct analysis *a, const struct account *epoch)
+static json_t *compare(const struct analysis *a,
+		       const struct train_account *epoch)
 {
 	double reads = (double)(epoch->hits + epoch->misses);
 	double c = reads > 0 ? (double)epoch->hits / reads : 0;
@@ -208,8 +210,8 @@ static json_t *compare(const struct analysis *a, const struct account *epoch)
 			 bottleneck_names[b]);
 }
 
-json_t *analysis_json(const struct analysis *a, struct account *const *epoch,
-		      size_t n)
+json_t *analysis_json(const struct analysis *a,
+		      struct train_account *const *epoch, size_t n)
 {
 	json_t *epochs = json_array();
 	json_t *predicted = json_array();

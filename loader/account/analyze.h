@@ -54,14 +54,14 @@ enum bottleneck { BOUND_BY_GPU, BOUND_BY_PREP, BOUND_BY_FETCH };
  * files' pages are dropped for F0 and read once before P and F1. -ECANCELED:
  * *stop was set. Other errors with a text.
  */
-int analyze(const struct pipeline_config *c, const struct mount *m,
+int analyze(const struct pipeline_config *c, const struct dataset_mount *m,
 	    const uint32_t *order, uint64_t n, double g,
 	    const atomic_bool *stop, struct analysis *ret, struct err *err);
 
 /* The rates, the prediction for c = 0, 0.1 .. 1, and, on a gpemu-fs mount, each
  * of the n epochs beside the prediction for its hit ratio. */
-json_t *analysis_json(const struct analysis *a, struct account *const *epoch,
-		      size_t n);
+json_t *analysis_json(const struct analysis *a,
+		      struct train_account *const *epoch, size_t n);
 void analysis_print(const struct analysis *a, FILE *f);
 
 #endif

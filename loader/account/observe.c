@@ -24,7 +24,7 @@ static void begin_epoch(void *ctx, uint64_t epoch, uint64_t now_ns)
 static void count_step(void *ctx, const struct step_done *s)
 {
 	struct observed *o = ctx;
-	struct account *a = o->account;
+	struct train_account *a = o->account;
 
 	account_begin_step(a, s->n_gpus);
 	for (uint32_t i = 0; i < s->n_batches; i++)
@@ -57,7 +57,7 @@ static void count_held(void *ctx, const char *why, uint64_t from, uint64_t ns)
 static void end_epoch(void *ctx, uint64_t now_ns)
 {
 	struct observed *o = ctx;
-	struct account *a = o->account;
+	struct train_account *a = o->account;
 
 	if (a->steps)
 		hist_add(&a->step, now_ns - o->begun_ns);
@@ -78,8 +78,9 @@ const struct observer observe_account = {
 /* --- the timeline -------------------------------------------------------- */
 
 /* Returns the start of the next stall. */
-static uint64_t show_stall(struct timeline *t, uint32_t gpu, const char *name,
-			   uint64_t from, uint64_t ns, uint64_t step)
+static uint64_t show_stall(struct step_timeline *t, uint32_t gpu,
+			   const char *name, uint64_t from, uint64_t ns,
+			   uint64_t step)
 {
 	if (ns)
 		trace_slice(t->trace, trace_gpu(gpu, TRACE_IDLE), name, from,
@@ -87,7 +88,7 @@ static uint64_t show_stall(struct timeline *t, uint32_t gpu, const char *name,
 	return from + ns;
 }
 
-static uint64_t show_wait(struct timeline *t, uint32_t gpu, uint64_t at,
+static uint64_t show_wait(struct step_timeline *t, uint32_t gpu, uint64_t at,
 			  const struct stalls *s, uint64_t step)
 {
 	at = show_stall(t, gpu, "fetch", at, s->fetch_ns, step);
@@ -95,7 +96,7 @@ static uint64_t show_wait(struct timeline *t, uint32_t gpu, uint64_t at,
 	return show_stall(t, gpu, "pin", at, s->pin_ns, step);
 }
 
-static void show_work(struct timeline *t, uint32_t gpu,
+static void show_work(struct step_timeline *t, uint32_t gpu,
 		      const struct delivery *d, const struct gpu_step *s)
 {
 	uint64_t n = t->step;
@@ -117,8 +118,9 @@ static void show_work(struct timeline *t, uint32_t gpu,
 
 /* From the end of the GPU's compute to the end of the step. Under DataParallel
  * the other GPUs also wait for the first one's optimiser. */
-static void show_end(struct timeline *t, uint32_t gpu, const struct gpu_step *s,
-		     const struct stalls *late, uint64_t n)
+static void show_end(struct step_timeline *t, uint32_t gpu,
+		     const struct gpu_step *s, const struct stalls *late,
+		     uint64_t n)
 {
 	uint64_t from = s->step_end - s->optimizer_ns, at, before;
 
@@ -137,7 +139,7 @@ static void show_end(struct timeline *t, uint32_t gpu, const struct gpu_step *s,
 			    n);
 }
 
-static void show_batch(struct timeline *t, const struct delivery *d,
+static void show_batch(struct step_timeline *t, const struct delivery *d,
 		       uint64_t copy_start, uint32_t n_gpus)
 {
 	uint64_t n = t->step, from = d->ready_ns - d->pin_ns;
@@ -153,7 +155,7 @@ static void show_batch(struct timeline *t, const struct delivery *d,
 
 static void show_step(void *ctx, const struct step_done *s)
 {
-	struct timeline *t = ctx;
+	struct step_timeline *t = ctx;
 
 	t->epoch = s->epoch;
 	t->step = s->step;
@@ -174,7 +176,7 @@ static void show_step(void *ctx, const struct step_done *s)
 
 static void show_held(void *ctx, const char *why, uint64_t from, uint64_t ns)
 {
-	struct timeline *t = ctx;
+	struct step_timeline *t = ctx;
 
 	for (uint32_t i = 0; i < t->n_gpus; i++)
 		show_stall(t, i, why, from, ns, t->step);

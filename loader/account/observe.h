@@ -15,7 +15,8 @@
  * checkpoints written.
  */
 struct observed {
-	struct account *account; /* the caller's; set before an epoch begins */
+	struct train_account
+		*account; /* the caller's; set before an epoch begins */
 	/* private */
 	uint64_t start_ns, wall_ns; /* start of the epoch */
 	uint64_t begun_ns;	    /* when the last step was seen to begin */
@@ -25,7 +26,7 @@ struct observed {
 extern const struct observer observe_account;
 
 /* The ctx of observe_timeline: the steps of a run in its trace. */
-struct timeline {
+struct step_timeline {
 	struct trace *trace; /* the caller's */
 	/* private: the last step shown, and its number of GPUs */
 	uint64_t epoch, step;

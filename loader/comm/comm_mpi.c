@@ -38,7 +38,7 @@ enum order { NOTHING, JOIN, EXCHANGE, GATHER, BCAST, LEAVE };
 
 struct mpi {
 	struct comm comm;
-	struct watch watch;
+	struct comm_watch watch;
 	pthread_t thread;
 	int wake; /* eventfd: there is a command */
 
@@ -366,7 +366,9 @@ int comm_mpi_module_open(void (*died)(void *ctx, uint32_t rank), void *ctx,
 		return err_set(err, -ENOMEM, "out of memory");
 	m->comm.ops = &comm_mpi;
 	m->order = JOIN;
-	m->watch = (struct watch){ .died = died, .ctx = ctx, .listening = -1 };
+	m->watch = (struct comm_watch){ .died = died,
+					.ctx = ctx,
+					.listening = -1 };
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->done, NULL);
 	m->wake = eventfd(0, EFD_CLOEXEC);

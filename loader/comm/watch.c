@@ -28,7 +28,7 @@ struct hello {
 	uint32_t rank;
 };
 
-int watch_init(struct watch *w, uint32_t ranks)
+int watch_init(struct comm_watch *w, uint32_t ranks)
 {
 	w->listening = -1;
 	w->fd = calloc(ranks, sizeof(*w->fd));
@@ -59,7 +59,7 @@ static void limit(int fd, uint64_t ns)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
 }
 
-static void add(struct watch *w, int fd, uint32_t rank)
+static void add(struct comm_watch *w, int fd, uint32_t rank)
 {
 	keep_alive(fd);
 	w->fd[w->n] = (struct pollfd){ .fd = fd, .events = POLLIN };
@@ -83,7 +83,7 @@ static void list_addresses(struct watch_door *d, in_port_t port)
 	freeifaddrs(all);
 }
 
-int watch_listen(struct watch *w, bool local, struct watch_door *ret,
+int watch_listen(struct comm_watch *w, bool local, struct watch_door *ret,
 		 struct err *err)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
@@ -134,7 +134,7 @@ static void forget(struct strangers *s, int i)
 	memmove(&s->have[i], &s->have[i + 1], after * sizeof(*s->have));
 }
 
-static void let_in(struct watch *w, struct strangers *s)
+static void let_in(struct comm_watch *w, struct strangers *s)
 {
 	int fd = accept4(w->listening, NULL, NULL, SOCK_CLOEXEC);
 
@@ -149,7 +149,7 @@ static void let_in(struct watch *w, struct strangers *s)
 }
 
 /* Some of its key is there, or it has left. */
-static void identify(struct watch *w, struct strangers *s, int i)
+static void identify(struct comm_watch *w, struct strangers *s, int i)
 {
 	struct hello *h = &s->hello[i];
 	int fd = s->fd[i].fd;
@@ -170,7 +170,7 @@ static void identify(struct watch *w, struct strangers *s, int i)
 	forget(s, i);
 }
 
-int watch_accept(struct watch *w, uint32_t n, struct err *err)
+int watch_accept(struct comm_watch *w, uint32_t n, struct err *err)
 {
 	uint64_t end = tick_wall() + JOIN_NS;
 	struct strangers s = { .n = 0 };
@@ -219,8 +219,8 @@ static int knock(const struct sockaddr_in *at, const struct watch_door *door,
 	return TAKE_FD(fd);
 }
 
-int watch_connect(struct watch *w, const struct watch_door *door, uint32_t rank,
-		  struct err *err)
+int watch_connect(struct comm_watch *w, const struct watch_door *door,
+		  uint32_t rank, struct err *err)
 {
 	int fd = -ENOTCONN;
 
@@ -236,21 +236,21 @@ int watch_connect(struct watch *w, const struct watch_door *door, uint32_t rank,
 
 /* --- waiting -------------------------------------------------------------- */
 
-static void drop(struct watch *w, unsigned i)
+static void drop(struct comm_watch *w, unsigned i)
 {
 	close(w->fd[i].fd);
 	w->fd[i] = w->fd[--w->n];
 	w->rank[i] = w->rank[w->n];
 }
 
-static void tell_all(struct watch *w, uint32_t rank)
+static void tell_all(struct comm_watch *w, uint32_t rank)
 {
 	for (unsigned i = 1; i < w->n; i++)
 		send(w->fd[i].fd, &rank, sizeof(rank),
 		     MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void hear(struct watch *w, unsigned i)
+static void hear(struct comm_watch *w, unsigned i)
 {
 	uint32_t rank = w->rank[i], word = rank;
 	ssize_t n = recv(w->fd[i].fd, &word, sizeof(word), MSG_DONTWAIT);
@@ -267,7 +267,7 @@ static void hear(struct watch *w, unsigned i)
 	w->died(w->ctx, rank);
 }
 
-bool watch_wait(struct watch *w, int fd, uint64_t ns)
+bool watch_wait(struct comm_watch *w, int fd, uint64_t ns)
 {
 	/* poll ignores a negative descriptor */
 	w->fd[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
@@ -279,7 +279,7 @@ bool watch_wait(struct watch *w, int fd, uint64_t ns)
 	return w->fd[0].revents;
 }
 
-void watch_close(struct watch *w)
+void watch_close(struct comm_watch *w)
 {
 	if (w->listening >= 0)
 		close(w->listening);
@@ -288,5 +288,5 @@ void watch_close(struct watch *w)
 		drop(w, 1);
 	free(w->fd);
 	free(w->rank);
-	*w = (struct watch){ .listening = -1 };
+	*w = (struct comm_watch){ .listening = -1 };
 }

@@ -36,7 +36,7 @@ struct watch_door {
 	struct sockaddr_in address[WATCH_ADDRESSES];
 };
 
-struct watch {
+struct comm_watch {
 	/* called in watch_wait, at most once */
 	void (*died)(void *ctx, uint32_t rank);
 	void *ctx;
@@ -50,21 +50,21 @@ struct watch {
 };
 
 /* `ranks`: of the run. -ENOMEM. Close with watch_close, failed or not. */
-int watch_init(struct watch *w, uint32_t ranks);
+int watch_init(struct comm_watch *w, uint32_t ranks);
 /* `local`: all ranks are on this machine. -errno with a text. */
-int watch_listen(struct watch *w, bool local, struct watch_door *ret,
+int watch_listen(struct comm_watch *w, bool local, struct watch_door *ret,
 		 struct err *err);
 /* Until `n` ranks have connected. -ETIMEDOUT with a text. */
-int watch_accept(struct watch *w, uint32_t n, struct err *err);
+int watch_accept(struct comm_watch *w, uint32_t n, struct err *err);
 /* -ENOTCONN with a text. */
-int watch_connect(struct watch *w, const struct watch_door *door, uint32_t rank,
-		  struct err *err);
+int watch_connect(struct comm_watch *w, const struct watch_door *door,
+		  uint32_t rank, struct err *err);
 
 /* Sleep until `fd` is readable (< 0: none) or for `ns`, TICK_NEVER for ever.
  * True: it is readable. */
-bool watch_wait(struct watch *w, int fd, uint64_t ns);
+bool watch_wait(struct comm_watch *w, int fd, uint64_t ns);
 
 /* All ranks end: from now on a rank may go. */
-void watch_close(struct watch *w);
+void watch_close(struct comm_watch *w);
 
 #endif

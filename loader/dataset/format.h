@@ -42,8 +42,8 @@ struct format_ops {
 	 * supported; -ENOMEM; errors of read(2). The text does not name the
 	 * file.
 	 */
-	int (*scan)(struct peek *p, const void *options, struct part *ret,
-		    struct err *err);
+	int (*scan)(struct peek *p, const void *options,
+		    struct dataset_part *ret, struct err *err);
 
 	/*
 	 * The path of a file that `scan` reads beside the shard at `path`,

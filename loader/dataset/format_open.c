@@ -37,7 +37,7 @@ struct shard {
 	char *path; /* relative to the root */
 	int fd;	    /* open until a dataset takes it */
 	struct origin origin;
-	struct part part; /* during listing */
+	struct dataset_part part; /* during listing */
 };
 
 struct shards {
@@ -546,7 +546,7 @@ static bool is_settled(const struct opening *o)
  * and count as written to it. */
 static bool is_emulated(const struct opening *o)
 {
-	struct mount m;
+	struct dataset_mount m;
 	bool yes;
 
 	mount_find(o->d->root, &m);

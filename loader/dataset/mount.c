@@ -31,12 +31,12 @@ static char *control_dir(const char *dir)
 	return fd < 0 ? NULL : TAKE_PTR(ret);
 }
 
-void mount_find(const char *dir, struct mount *ret)
+void mount_find(const char *dir, struct dataset_mount *ret)
 {
 	_cleanup_free_ char *at = realpath(dir, NULL);
 	struct stat first, st;
 
-	*ret = (struct mount){ 0 };
+	*ret = (struct dataset_mount){ 0 };
 	if (!at || stat(at, &first) < 0)
 		return;
 	ret->dev = first.st_dev;
@@ -51,13 +51,14 @@ void mount_find(const char *dir, struct mount *ret)
 	}
 }
 
-void mount_fini(struct mount *m)
+void mount_fini(struct dataset_mount *m)
 {
 	free(m->dir);
 	m->dir = NULL;
 }
 
-int mount_command(const struct mount *m, const char *command, struct err *err)
+int mount_command(const struct dataset_mount *m, const char *command,
+		  struct err *err)
 {
 	_cleanup_close_ int fd = control_open(m->dir, "control", O_WRONLY);
 	int r = fd < 0 ? fd : 0;
@@ -69,14 +70,14 @@ int mount_command(const struct mount *m, const char *command, struct err *err)
 		     : 0;
 }
 
-int mount_mark_epoch(const struct mount *m, struct err *err)
+int mount_mark_epoch(const struct dataset_mount *m, struct err *err)
 {
 	int r = m->dir ? mount_command(m, "epoch", err) : 0;
 
 	return r == -EACCES || r == -EROFS ? 0 : r;
 }
 
-json_t *mount_stats(const struct mount *m)
+json_t *mount_stats(const struct dataset_mount *m)
 {
 	_cleanup_free_ char *path = m->dir ? util_join(m->dir, "stats") : NULL;
 	json_t *j = NULL;
@@ -86,7 +87,7 @@ json_t *mount_stats(const struct mount *m)
 	return j;
 }
 
-int mount_nic(const struct mount *m, json_t **ret, struct err *err)
+int mount_nic(const struct dataset_mount *m, json_t **ret, struct err *err)
 {
 	_cleanup_free_ char *path = util_join(m->dir, "nic");
 
@@ -94,7 +95,7 @@ int mount_nic(const struct mount *m, json_t **ret, struct err *err)
 		    : err_set(err, -ENOMEM, "out of memory");
 }
 
-bool mount_hits(const struct mount *m, struct mount_hits *ret)
+bool mount_hits(const struct dataset_mount *m, struct mount_hits *ret)
 {
 	json_auto_t *j = mount_stats(m);
 	const json_t *hits = json_object_get(j, "hits");
@@ -147,7 +148,7 @@ static uint32_t find(const void *ctx, const char *path)
 }
 
 /* Below the mount's root: "class1/", or "" for the root itself. */
-static char *prefix_of(const struct mount *m, const char *dir)
+static char *prefix_of(const struct dataset_mount *m, const char *dir)
 {
 	_cleanup_free_ char *at = realpath(dir, NULL);
 	size_t root = strlen(m->dir) - strlen("/.gpemu");
@@ -176,8 +177,8 @@ static int take_over(const struct grouping *g, struct dataset *d)
 	return 0;
 }
 
-int mount_groups(const struct mount *m, const char *dir, struct dataset *d,
-		 struct err *err)
+int mount_groups(const struct dataset_mount *m, const char *dir,
+		 struct dataset *d, struct err *err)
 {
 	_cleanup_free_ char *prefix = NULL, *path = NULL;
 	_cleanup_free_ uint32_t *sorted = NULL;
@@ -230,8 +231,8 @@ bool mount_attribute(const struct dataset *d, size_t i, const char *name,
 }
 
 /* The mount is node `rank` of `world`. */
-static int check_node(const struct mount *m, const json_t *peer, uint64_t rank,
-		      uint64_t world, struct err *err)
+static int check_node(const struct dataset_mount *m, const json_t *peer,
+		      uint64_t rank, uint64_t world, struct err *err)
 {
 	uint64_t node =
 		(uint64_t)json_integer_value(json_object_get(peer, "node"));
@@ -247,8 +248,8 @@ static int check_node(const struct mount *m, const json_t *peer, uint64_t rank,
 		       m->dir, node, nodes, rank, world);
 }
 
-int mount_owners(const struct mount *m, const struct dataset *d, uint64_t rank,
-		 uint64_t world, uint32_t **ret, struct err *err)
+int mount_owners(const struct dataset_mount *m, const struct dataset *d,
+		 uint64_t rank, uint64_t world, uint32_t **ret, struct err *err)
 {
 	json_auto_t *stats = mount_stats(m);
 	const json_t *peer = json_object_get(stats, "peer");
@@ -285,14 +286,14 @@ enum { PIECE = 16 << 10 };
 
 _Static_assert((int)MOUNT_MOST_ACCESSES == (int)FUTURE_MOST, "the same");
 
-bool mount_foresees(const struct mount *m)
+bool mount_foresees(const struct dataset_mount *m)
 {
 	json_auto_t *stats = mount_stats(m);
 
 	return json_is_object(json_object_get(stats, "prefetch"));
 }
 
-static int put(const struct mount *m, int fd, const char *name,
+static int put(const struct dataset_mount *m, int fd, const char *name,
 	       const void *bytes, size_t n, struct err *err)
 {
 	int r = util_write_all(fd, bytes, n);
@@ -301,8 +302,8 @@ static int put(const struct mount *m, int fd, const char *name,
 		     : 0;
 }
 
-int mount_announce(const struct mount *m, int fd, const uint32_t *inodes,
-		   size_t n, struct err *err)
+int mount_announce(const struct dataset_mount *m, int fd,
+		   const uint32_t *inodes, size_t n, struct err *err)
 {
 	uint32_t piece[PIECE];
 	int r = 0;
@@ -319,8 +320,8 @@ int mount_announce(const struct mount *m, int fd, const uint32_t *inodes,
 	return r;
 }
 
-int mount_open_future(const struct mount *m, const struct mount_future *f,
-		      struct err *err)
+int mount_open_future(const struct dataset_mount *m,
+		      const struct mount_future *f, struct err *err)
 {
 	const uint32_t v[FUTURE_FIELDS] = {
 		[FUTURE_VERSION] = FUTURE_IS_VERSION,
@@ -343,14 +344,14 @@ int mount_open_future(const struct mount *m, const struct mount_future *f,
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
-bool mount_weighs(const struct mount *m)
+bool mount_weighs(const struct dataset_mount *m)
 {
 	json_auto_t *stats = mount_stats(m);
 
 	return json_is_true(json_object_get(stats, "uses_importance"));
 }
 
-int mount_weigh(const struct mount *m, const uint32_t *inodes,
+int mount_weigh(const struct dataset_mount *m, const uint32_t *inodes,
 		const float *importance, size_t n, struct err *err)
 {
 	_cleanup_close_ int fd =
@@ -376,7 +377,7 @@ int mount_weigh(const struct mount *m, const uint32_t *inodes,
 	return r;
 }
 
-uint32_t *mount_inodes(const struct mount *m, const struct dataset *d)
+uint32_t *mount_inodes(const struct dataset_mount *m, const struct dataset *d)
 {
 	uint32_t *ret = calloc(d->n, sizeof(*ret));
 	struct stat root, st;

@@ -15,8 +15,8 @@ static int no_memory(struct err *err)
 
 /* --- a part ------------------------------------------------------------- */
 
-int part_add(struct part *p, const char *name, size_t name_n, uint64_t offset,
-	     uint64_t size, uint32_t label)
+int part_add(struct dataset_part *p, const char *name, size_t name_n,
+	     uint64_t offset, uint64_t size, uint32_t label)
 {
 	uint32_t at = PART_NO_NAME;
 
@@ -45,7 +45,7 @@ static const struct note_kind unlabelled_shards = {
 	"shards in which no sample has a label",
 };
 
-int part_note_labels(struct part *p, const char *path)
+int part_note_labels(struct dataset_part *p, const char *path)
 {
 	if (!p->n || (path && strchr(path, '/')))
 		return 0;
@@ -60,12 +60,12 @@ int part_note_labels(struct part *p, const char *path)
 	return notes_add(&p->notes, &unlabelled_shards, 1, path);
 }
 
-void part_fini(struct part *p)
+void part_fini(struct dataset_part *p)
 {
 	notes_fini(&p->notes);
 	free(p->sample);
 	free(p->names);
-	*p = (struct part){ 0 };
+	*p = (struct dataset_part){ 0 };
 }
 
 /* --- a dataset ---------------------------------------------------------- */
@@ -128,8 +128,8 @@ int builder_origin(struct builder *b, const char *path,
 	return 0;
 }
 
-static int append(struct builder *b, const struct part *p, bool container,
-		  struct err *err)
+static int append(struct builder *b, const struct dataset_part *p,
+		  bool container, struct err *err)
 {
 	struct dataset *d = b->d;
 	uint64_t names;
@@ -164,14 +164,15 @@ static int append(struct builder *b, const struct part *p, bool container,
 	return 0;
 }
 
-int builder_files(struct builder *b, const struct part *p, struct err *err)
+int builder_files(struct builder *b, const struct dataset_part *p,
+		  struct err *err)
 {
 	return append(b, p, false, err);
 }
 
 /* All files of a dataset have the same tokens, and all of them a header or
  * none. */
-static int check_tokens(const struct dataset *d, const struct part *p,
+static int check_tokens(const struct dataset *d, const struct dataset_part *p,
 			struct err *err)
 {
 	bool header = p->token_from == TOKENS_BY_HEADER;
@@ -192,7 +193,8 @@ static int check_tokens(const struct dataset *d, const struct part *p,
 	return 0;
 }
 
-int builder_container(struct builder *b, const struct part *p, struct err *err)
+int builder_container(struct builder *b, const struct dataset_part *p,
+		      struct err *err)
 {
 	struct dataset *d = b->d;
 	int r = check_tokens(d, p, err);

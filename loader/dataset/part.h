@@ -26,7 +26,7 @@ struct part_sample {
 /* The sample has its shard's name. */
 #define PART_NO_NAME UINT32_MAX
 
-struct part {
+struct dataset_part {
 	struct part_sample *sample;
 	size_t n, capacity;
 	char *names; /* each ends with a NUL */
@@ -37,13 +37,13 @@ struct part {
 };
 
 /* `name` NULL: PART_NO_NAME. -ENOMEM; -E2BIG: too many for 32 bits. */
-int part_add(struct part *p, const char *name, size_t name_n, uint64_t offset,
-	     uint64_t size, uint32_t label);
+int part_add(struct dataset_part *p, const char *name, size_t name_n,
+	     uint64_t offset, uint64_t size, uint32_t label);
 /* After the last sample of a format whose samples have labels: note the shard
  * at `path` (NULL: unknown) if none has one, not even a folder as its class.
  * -ENOMEM. */
-int part_note_labels(struct part *p, const char *path);
-void part_fini(struct part *p);
+int part_note_labels(struct dataset_part *p, const char *path);
+void part_fini(struct dataset_part *p);
 
 /* A dataset being built; the caller owns `d` and empties it on failure. */
 struct builder {
@@ -61,8 +61,10 @@ int builder_origin(struct builder *b, const char *path,
  * -ENOMEM; -E2BIG: too many samples for 32 bits; -EINVAL: tokens of another
  * size than before, or with a header and before without.
  */
-int builder_files(struct builder *b, const struct part *p, struct err *err);
-int builder_container(struct builder *b, const struct part *p, struct err *err);
+int builder_files(struct builder *b, const struct dataset_part *p,
+		  struct err *err);
+int builder_container(struct builder *b, const struct dataset_part *p,
+		      struct err *err);
 /* After the last part: resolve PART_BY_FOLDER, count classes and bytes, release
  * spare memory. -ENODATA: no sample. */
 int builder_finish(struct builder *b, struct err *err);

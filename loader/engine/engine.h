@@ -30,7 +30,7 @@ struct bucket;
  * `offset` of a container that is open already (fd >= 0, and path NULL; offset
  * 0 otherwise).
  */
-struct fetch {
+struct engine_fetch {
 	int dirfd;
 	const char *path; /* of the file, relative to dirfd */
 	/* the file is an object of it, with the key `path`, as it was listed
@@ -74,29 +74,29 @@ struct feed;
  * use it only when none is in flight. -ECANCELED: the host is stopping. Other:
  * the host has failed.
  */
-int feed_take(struct feed *f, bool wait, struct fetch **ret);
+int feed_take(struct feed *f, bool wait, struct engine_fetch **ret);
 /*
  * For short parts of containers: wait for a sample as feed_take does, and take
  * those after it of the same lease, too, up to `most` and while all of them
  * have at most `bytes`. Returns how many, at least 1, or an error of feed_take.
  */
-int feed_take_run(struct feed *f, uint64_t bytes, struct fetch **ret,
+int feed_take_run(struct feed *f, uint64_t bytes, struct engine_fetch **ret,
 		  unsigned most);
 /* The name of a sample that was taken: its file's, or in a container its own,
  * or else the container's. */
-const char *feed_path(const struct feed *f, const struct fetch *fetch);
+const char *feed_path(const struct feed *f, const struct engine_fetch *fetch);
 /*
  * The read of a sample is complete: `result` is the number of bytes, size + 1
  * if the file is longer than size, or -errno. Any length but `size` becomes
  * -ESTALE: the sample changed since the dataset was scanned. From any thread,
  * also one of the engine's own.
  */
-void feed_done(struct feed *f, struct fetch *fetch, int64_t result);
+void feed_done(struct feed *f, struct engine_fetch *fetch, int64_t result);
 /* The same of `n` samples that feed_take_run returned, and that were read one
  * after the other: each took its share of the time since then. `put`: that time
  * was feed_put's, and reading took none. */
-void feed_done_run(struct feed *f, struct fetch **fetch, const int64_t *result,
-		   unsigned n, bool put);
+void feed_done_run(struct feed *f, struct engine_fetch **fetch,
+		   const int64_t *result, unsigned n, bool put);
 /* Bytes of a transformed sample; 0: there are no transforms. */
 size_t feed_out_bytes(const struct feed *f);
 /*
@@ -104,7 +104,7 @@ size_t feed_out_bytes(const struct feed *f);
  * are not copied first. Before feed_done, which may still report that the read
  * failed. It may be left by a jump out of a signal handler.
  */
-void feed_put(struct feed *f, struct fetch *fetch, const void *raw);
+void feed_put(struct feed *f, struct engine_fetch *fetch, const void *raw);
 
 struct engine_ops;
 struct remote_ops;
@@ -146,7 +146,7 @@ struct engine_ops {
 	 * feed_take; any other error ends the engine. NULL: batches are made
 	 * out of nothing, no worker is started.
 	 */
-	int (*next)(void *state, struct feed *feed, struct fetch **ret,
+	int (*next)(void *state, struct feed *feed, struct engine_fetch **ret,
 		    struct err *err);
 	/* Other processes make the batches (loader/engine/remote.h); the hooks
 	 * above are NULL then. NULL: this one does. */

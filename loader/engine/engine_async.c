@@ -90,7 +90,7 @@ static const struct options defaults = {
 enum op { OP_OPEN, OP_READ, OP_CLOSE, N_OPS };
 
 struct chain {
-	struct fetch *fetch;
+	struct engine_fetch *fetch;
 	struct readspan span;
 	int64_t result[N_OPS];
 	unsigned n_left; /* completions to come; 0: unused */
@@ -108,7 +108,7 @@ struct async {
 	unsigned n_suspects; /* suspects among them */
 	struct chain *chain; /* depth, by fetch slot */
 	/* a ring of depth: completed reads, to be returned in this order */
-	struct fetch **ready;
+	struct engine_fetch **ready;
 	unsigned first, n_ready;
 	unsigned punt; /* chains that still go to the kernel's threads */
 	bool slow;     /* the last trial blocked */
@@ -151,7 +151,7 @@ static int init(void *state, const struct engine_config *config,
 	a->most_punt = (unsigned)o->punt;
 	a->direct = config->direct;
 	a->chain = calloc(depth, sizeof(*a->chain));
-	a->ready = calloc(depth, sizeof(struct fetch *));
+	a->ready = calloc(depth, sizeof(struct engine_fetch *));
 	if (!a->chain || !a->ready)
 		return err_set(err, -ENOMEM, "out of memory");
 	r = io_uring_queue_init_params(MIN(depth, a->bite) * N_OPS, &a->ring,
@@ -166,13 +166,14 @@ static int init(void *state, const struct engine_config *config,
 	return r < 0 ? unavailable(err, r, "limiting its threads") : 0;
 }
 
-static void tag(struct io_uring_sqe *e, const struct fetch *f, enum op op)
+static void tag(struct io_uring_sqe *e, const struct engine_fetch *f,
+		enum op op)
 {
 	io_uring_sqe_set_data64(e, (uint64_t)f->slot * N_OPS + op);
 }
 
 /* For an open container: only a read. */
-static void add_read(struct async *a, struct fetch *f)
+static void add_read(struct async *a, struct engine_fetch *f)
 {
 	struct chain *c = &a->chain[f->slot];
 	struct io_uring_sqe *e = io_uring_get_sqe(&a->ring);
@@ -186,7 +187,7 @@ static void add_read(struct async *a, struct fetch *f)
 }
 
 /* The caller has checked that there is room for a chain. */
-static void add_chain(struct async *a, struct fetch *f)
+static void add_chain(struct async *a, struct engine_fetch *f)
 {
 	struct chain *c = &a->chain[f->slot];
 	int flags = O_RDONLY | (a->direct ? O_DIRECT : 0);
@@ -224,7 +225,7 @@ static void clear(struct async *a, struct chain *c)
 
 static void chain_done(struct async *a, struct feed *feed, struct chain *c)
 {
-	struct fetch *f = c->fetch;
+	struct engine_fetch *f = c->fetch;
 	int64_t n = c->result[OP_READ];
 
 	if (n >= 0)
@@ -284,7 +285,7 @@ static int try_inline(struct async *a, unsigned n)
 
 /* Cancel the open or, if the pipe has a writer, the read. -EBUSY: no room
  * now. */
-static int cancel(struct async *a, const struct fetch *f)
+static int cancel(struct async *a, const struct engine_fetch *f)
 {
 	if (io_uring_sq_space_left(&a->ring) < 2)
 		return -EBUSY;
@@ -363,7 +364,7 @@ static int take(struct async *a, struct feed *feed, unsigned most)
 
 	while (n < most && io_uring_sq_space_left(&a->ring) >= N_OPS) {
 		bool idle = n == 0 && a->n_chains == 0 && a->n_ready == 0;
-		struct fetch *f;
+		struct engine_fetch *f;
 		int r = feed_take(feed, idle, &f);
 
 		if (r == -EAGAIN)
@@ -376,7 +377,7 @@ static int take(struct async *a, struct feed *feed, unsigned most)
 	return (int)n;
 }
 
-static int next(void *state, struct feed *feed, struct fetch **ret,
+static int next(void *state, struct feed *feed, struct engine_fetch **ret,
 		struct err *err)
 {
 	struct async *a = state;

@@ -103,7 +103,7 @@ struct map {
 	bool guarded;
 	struct mapping *container; /* by descriptor */
 	size_t n_containers;
-	struct fetch *group[GROUP]; /* read together */
+	struct engine_fetch *group[GROUP]; /* read together */
 	unsigned n, returned;
 	unsigned most; /* of the next group */
 };
@@ -193,7 +193,7 @@ static int remap(struct map *m, int fd, struct mapping *x)
 }
 
 /* Map the container of a sample, unless all of the sample is mapped. */
-static int find(struct map *m, const struct fetch *f)
+static int find(struct map *m, const struct engine_fetch *f)
 {
 	size_t n = (size_t)f->fd + 1;
 	struct mapping *x;
@@ -219,7 +219,7 @@ static void check_parts(const struct map *m, int64_t *result)
 	int fd = -1;
 
 	for (unsigned i = 0; i < m->n; i++) {
-		const struct fetch *f = m->group[i];
+		const struct engine_fetch *f = m->group[i];
 
 		if (result[i] < 0)
 			continue;
@@ -237,7 +237,7 @@ static void check_parts(const struct map *m, int64_t *result)
 /* Copies of parts of containers. */
 struct parts {
 	struct feed *feed;
-	struct fetch *of[GROUP];
+	struct engine_fetch *of[GROUP];
 	struct guard_copy copy[GROUP];
 	size_t n;
 };
@@ -256,7 +256,7 @@ static void find_parts(struct map *m, struct parts *p, int64_t *result)
 	for (unsigned i = 0; i < m->n; i++)
 		result[i] = find(m, m->group[i]);
 	for (unsigned i = 0; i < m->n; i++) {
-		struct fetch *f = m->group[i];
+		struct engine_fetch *f = m->group[i];
 		const struct mapping *x;
 
 		if (result[i] < 0)
@@ -296,7 +296,7 @@ static void read_parts(struct map *m, struct feed *feed, bool direct,
 	check_parts(m, result);
 }
 
-static int64_t read_file(const struct map *m, const struct fetch *f)
+static int64_t read_file(const struct map *m, const struct engine_fetch *f)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st;
@@ -351,7 +351,7 @@ static void fini(void *state)
 		guard_end();
 }
 
-static int next(void *state, struct feed *feed, struct fetch **ret,
+static int next(void *state, struct feed *feed, struct engine_fetch **ret,
 		struct err *err)
 {
 	struct map *m = state;

@@ -21,11 +21,11 @@ static int init(void *state, const struct engine_config *c, struct err *err)
 	return 0;
 }
 
-static int next(void *state, struct feed *feed, struct fetch **ret,
+static int next(void *state, struct feed *feed, struct engine_fetch **ret,
 		struct err *err)
 {
 	struct sync *s = state;
-	struct fetch *f;
+	struct engine_fetch *f;
 	int r = feed_take(feed, true, &f);
 
 	(void)err;

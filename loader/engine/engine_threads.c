@@ -38,7 +38,7 @@ static const struct options defaults = { .stack_bytes = 256 * KIB };
 
 /* At most `depth` are in flight, so it is never full. */
 struct ring {
-	struct fetch **item;
+	struct engine_fetch **item;
 	unsigned first, n, size;
 };
 
@@ -57,14 +57,14 @@ struct threads {
 	bool stopping;		/* lock */
 };
 
-static void push(struct ring *r, struct fetch *f)
+static void push(struct ring *r, struct engine_fetch *f)
 {
 	r->item[(r->first + r->n++) % r->size] = f;
 }
 
-static struct fetch *pop(struct ring *r)
+static struct engine_fetch *pop(struct ring *r)
 {
-	struct fetch *f = r->item[r->first];
+	struct engine_fetch *f = r->item[r->first];
 
 	r->first = (r->first + 1) % r->size;
 	r->n--;
@@ -77,7 +77,7 @@ static void *reader(void *arg)
 
 	pthread_mutex_lock(&t->lock);
 	while (!t->stopping) {
-		struct fetch *f;
+		struct engine_fetch *f;
 		struct feed *feed = t->feed;
 
 		if (t->todo.n == 0) {
@@ -125,8 +125,8 @@ static int init(void *state, const struct engine_config *c, struct err *err)
 	t->depth = c->depth;
 	t->direct = c->direct;
 	t->todo.size = t->done.size = c->depth;
-	t->todo.item = calloc(c->depth, sizeof(struct fetch *));
-	t->done.item = calloc(c->depth, sizeof(struct fetch *));
+	t->todo.item = calloc(c->depth, sizeof(struct engine_fetch *));
+	t->done.item = calloc(c->depth, sizeof(struct engine_fetch *));
 	t->thread = calloc(c->depth, sizeof(*t->thread));
 	if (!t->todo.item || !t->done.item || !t->thread)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -137,11 +137,11 @@ static int init(void *state, const struct engine_config *c, struct err *err)
 	return start(t, o->stack_bytes, err);
 }
 
-static int next(void *state, struct feed *feed, struct fetch **ret,
+static int next(void *state, struct feed *feed, struct engine_fetch **ret,
 		struct err *err)
 {
 	struct threads *t = state;
-	struct fetch *f;
+	struct engine_fetch *f;
 	int r;
 
 	(void)err;

@@ -8,7 +8,7 @@
 #include "common/util.h"
 #include "loader/engine/store.h"
 
-struct readspan readspan(struct fetch *f, uint32_t direct)
+struct readspan readspan(struct engine_fetch *f, uint32_t direct)
 {
 	uint64_t unit = direct ? direct : 1;
 	struct readspan s = { 0 };
@@ -24,7 +24,7 @@ struct readspan readspan(struct fetch *f, uint32_t direct)
 	return s;
 }
 
-int64_t readspan_got(const struct readspan *s, const struct fetch *f,
+int64_t readspan_got(const struct readspan *s, const struct engine_fetch *f,
 		     uint64_t n)
 {
 	n = n > s->head ? n - s->head : 0;
@@ -57,7 +57,7 @@ static int64_t read_on(int fd, char *buf, const struct readspan *s,
 	return (int64_t)n;
 }
 
-static int64_t read_once(struct fetch *f, uint32_t direct)
+static int64_t read_once(struct engine_fetch *f, uint32_t direct)
 {
 	struct readspan s = readspan(f, direct);
 	uint32_t unit = direct ? direct : 1;
@@ -78,7 +78,7 @@ static int64_t read_once(struct fetch *f, uint32_t direct)
 	return n < 0 ? n : readspan_got(&s, f, (uint64_t)n);
 }
 
-int64_t readfile(struct fetch *f, uint32_t direct)
+int64_t readfile(struct engine_fetch *f, uint32_t direct)
 {
 	int64_t n = f->bucket ? store_read(f) : read_once(f, direct);
 

@@ -14,9 +14,9 @@ struct readspan {
 
 /* `direct` as struct engine_config. Points f->data at the sample in the
  * buffer. */
-struct readspan readspan(struct fetch *f, uint32_t direct);
+struct readspan readspan(struct engine_fetch *f, uint32_t direct);
 /* The result for feed_done after `n` bytes of the span were read. */
-int64_t readspan_got(const struct readspan *s, const struct fetch *f,
+int64_t readspan_got(const struct readspan *s, const struct engine_fetch *f,
 		     uint64_t n);
 
 /*
@@ -25,6 +25,6 @@ int64_t readspan_got(const struct readspan *s, const struct fetch *f,
  * Continues short and interrupted reads. Uses the page cache where O_DIRECT is
  * refused (EINVAL).
  */
-int64_t readfile(struct fetch *f, uint32_t direct);
+int64_t readfile(struct engine_fetch *f, uint32_t direct);
 
 #endif

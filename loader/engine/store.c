@@ -8,7 +8,7 @@
 #include "common/util.h"
 #include "store/bucket.h"
 
-static struct bucket_read read_of(const struct fetch *f)
+static struct bucket_read read_of(const struct engine_fetch *f)
 {
 	return (struct bucket_read){
 		.object = { .key = f->path, .bytes = f->size, .tag = f->tag },
@@ -17,7 +17,7 @@ static struct bucket_read read_of(const struct fetch *f)
 	};
 }
 
-int64_t store_read(struct fetch *f)
+int64_t store_read(struct engine_fetch *f)
 {
 	struct bucket_read r = read_of(f);
 	int e = f->size ? bucket_wait(f->bucket, &r) : 0;
@@ -31,7 +31,7 @@ int64_t store_read(struct fetch *f)
 struct slot {
 	struct bucket_read read;
 	struct store_reads *all;
-	struct fetch *fetch;
+	struct engine_fetch *fetch;
 	int error;
 	struct slot *next;
 };
@@ -101,7 +101,7 @@ static struct slot *take_done(struct store_reads *s)
 	return one;
 }
 
-static void start(struct store_reads *s, struct fetch *f)
+static void start(struct store_reads *s, struct engine_fetch *f)
 {
 	struct slot *one = &s->slot[f->slot];
 
@@ -116,10 +116,10 @@ static void start(struct store_reads *s, struct fetch *f)
 }
 
 int store_reads_next(struct store_reads *s, struct feed *feed,
-		     struct fetch **ret)
+		     struct engine_fetch **ret)
 {
 	struct slot *one;
-	struct fetch *f;
+	struct engine_fetch *f;
 	int r;
 
 	while ((r = feed_take(feed, s->n_out == 0, &f)) == 0)

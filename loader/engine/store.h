@@ -6,7 +6,7 @@
 #include "loader/engine/engine.h"
 
 /* Read one, as readfile does. */
-int64_t store_read(struct fetch *f);
+int64_t store_read(struct engine_fetch *f);
 
 /* Many in flight, delivered as they complete: of one worker. */
 struct store_reads;
@@ -17,6 +17,6 @@ int store_reads_new(struct bucket *b, unsigned depth, struct store_reads **ret,
 void store_reads_free(struct store_reads *s);
 /* As engine_ops.next. */
 int store_reads_next(struct store_reads *s, struct feed *feed,
-		     struct fetch **ret);
+		     struct engine_fetch **ret);
 
 #endif

@@ -51,7 +51,7 @@ struct class
 	size_t names_n, names_capacity;
 	struct origin *folder; /* path: offset in `names` */
 	size_t n_folders, folders_capacity;
-	struct part part;
+	struct dataset_part part;
 };
 
 struct scan {

@@ -12,7 +12,7 @@
 #include "common/util.h"
 #include "loader/format/npy.h"
 
-static int scan(struct peek *p, const void *options, struct part *ret,
+static int scan(struct peek *p, const void *options, struct dataset_part *ret,
 		struct err *err)
 {
 	struct npy a;

@@ -250,7 +250,8 @@ static int choose(struct zip *z, struct member *ret)
 
 /* --- the array ---------------------------------------------------------- */
 
-static int scan_array(struct zip *z, const struct member *m, struct part *ret)
+static int scan_array(struct zip *z, const struct member *m,
+		      struct dataset_part *ret)
 {
 	const uint8_t *v;
 	struct npy a;
@@ -274,7 +275,7 @@ static int scan_array(struct zip *z, const struct member *m, struct part *ret)
 	return r < 0 ? failed(z, r) : 0;
 }
 
-static int scan(struct peek *p, const void *options, struct part *ret,
+static int scan(struct peek *p, const void *options, struct dataset_part *ret,
 		struct err *err)
 {
 	struct zip z = { .p = p, .err = err };

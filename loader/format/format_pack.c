@@ -13,7 +13,7 @@
 #include "common/util.h"
 #include "loader/dataset/images.h"
 
-static int scan(struct peek *p, const void *options, struct part *ret,
+static int scan(struct peek *p, const void *options, struct dataset_part *ret,
 		struct err *err)
 {
 	_cleanup_(pack_fini) struct pack k;

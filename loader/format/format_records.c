@@ -23,7 +23,7 @@ static const struct conf_field fields[] = {
 
 static const struct options defaults = { .bytes = 0 };
 
-static int scan(struct peek *p, const void *options, struct part *ret,
+static int scan(struct peek *p, const void *options, struct dataset_part *ret,
 		struct err *err)
 {
 	const struct options *o = options;

@@ -73,8 +73,8 @@ static int by_place(const void *a, const void *b, void *names)
 }
 
 /* Those beside classes are no samples. */
-static int put(struct builder *b, const struct listing *l, struct part *part,
-	       const struct object *o)
+static int put(struct builder *b, const struct listing *l,
+	       struct dataset_part *part, const struct object *o)
 {
 	const char *key = l->names + o->key;
 
@@ -86,7 +86,7 @@ static int put(struct builder *b, const struct listing *l, struct part *part,
 
 static int fill(struct builder *b, struct listing *l, struct err *err)
 {
-	struct part part = { 0 };
+	struct dataset_part part = { 0 };
 	int r;
 
 	b->d->tag = calloc(l->n + 1, sizeof(*b->d->tag));

@@ -451,7 +451,7 @@ static const struct options defaults = {
 struct tar {
 	struct tar_reader in;
 	const struct options *o;
-	struct part *ret;
+	struct dataset_part *ret;
 	struct sample sample;
 	/* an extension that is not in the list, for the message */
 	char *other;
@@ -620,7 +620,7 @@ static int take_member(struct tar *t, struct tar_member *m)
 /* Leave out samples that are a caption and nothing else. */
 static int drop_captions(struct tar *t)
 {
-	struct part *p = t->ret;
+	struct dataset_part *p = t->ret;
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
@@ -635,7 +635,7 @@ static int drop_captions(struct tar *t)
 	return 0;
 }
 
-static bool has_labels(const struct part *p)
+static bool has_labels(const struct dataset_part *p)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (p->sample[i].label != PART_BY_FOLDER)
@@ -645,7 +645,7 @@ static bool has_labels(const struct part *p)
 
 static int end_shard(struct tar *t)
 {
-	struct part *p = t->ret;
+	struct dataset_part *p = t->ret;
 	int r = end_sample(t);
 
 	if (r == 0 && t->n_captions < p->n && t->n_captions)
@@ -684,7 +684,7 @@ static int scan_members(struct tar *t)
 	return r == 1 ? end_shard(t) : r;
 }
 
-static int scan(struct peek *p, const void *options, struct part *ret,
+static int scan(struct peek *p, const void *options, struct dataset_part *ret,
 		struct err *err)
 {
 	const struct options *o = options ? options : &defaults;

@@ -130,7 +130,7 @@ static const struct note_kind other_label = {
 };
 
 /* What was found of one feature, and what was not. */
-static int note_feature(struct part *p, const struct example_feature *f,
+static int note_feature(struct dataset_part *p, const struct example_feature *f,
 			const struct note_kind *found,
 			const struct note_kind *other)
 {
@@ -139,7 +139,7 @@ static int note_feature(struct part *p, const struct example_feature *f,
 	return notes_add(&p->notes, f->found ? found : other, 1, f->key);
 }
 
-static int note_example(struct part *p, const struct example *e)
+static int note_example(struct dataset_part *p, const struct example *e)
 {
 	int r = note_feature(p, &e->image, &image_feature, &other_image);
 
@@ -151,7 +151,7 @@ static int note_example(struct part *p, const struct example *e)
 }
 
 static int take(struct peek *p, const struct record *x, const struct options *o,
-		struct part *ret, struct err *err)
+		struct dataset_part *ret, struct err *err)
 {
 	const struct example_names names = { o->image, o->label };
 	uint32_t label = PART_BY_FOLDER;
@@ -205,7 +205,7 @@ static const struct options defaults = {
 	.label = (char *)"image/class/label,label",
 };
 
-static int scan(struct peek *p, const void *options, struct part *ret,
+static int scan(struct peek *p, const void *options, struct dataset_part *ret,
 		struct err *err)
 {
 	const struct options *o = options ? options : &defaults;

@@ -60,7 +60,7 @@ static const struct options defaults = { .sequence_length = 1024 };
 
 struct file {
 	struct peek *p;
-	struct part *ret;
+	struct dataset_part *ret;
 	struct err *err;
 	uint64_t length, token_bytes, vocabulary;
 	uint64_t start; /* of the tokens: behind the header */
@@ -317,7 +317,7 @@ static uint64_t vocabulary_beside(const struct peek *p)
 	return n > 0 ? token_pickled_vocabulary(bytes, (size_t)n) : 0;
 }
 
-static int scan(struct peek *p, const void *options, struct part *ret,
+static int scan(struct peek *p, const void *options, struct dataset_part *ret,
 		struct err *err)
 {
 	const struct options *o = options ? options : &defaults;

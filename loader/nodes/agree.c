@@ -81,8 +81,8 @@ int agree_any(struct comm *c, bool mine, bool *ret, struct err *err)
 /* --- one record ---------------------------------------------------------- */
 
 /* A message: the number of accounts, the accounts, and JSON to its end. */
-static void pack(struct account *const *account, uint64_t n, const json_t *own,
-		 struct comm_blob *ret)
+static void pack(struct train_account *const *account, uint64_t n,
+		 const json_t *own, struct comm_blob *ret)
 {
 	_cleanup_free_ char *text = json_dumps(own, JSON_COMPACT);
 	size_t head = sizeof(n) + n * sizeof(**account);
@@ -100,10 +100,11 @@ static void pack(struct account *const *account, uint64_t n, const json_t *own,
 }
 
 /* Add a rank's message. */
-static int unpack(const struct comm_blob *b, struct account *const *account,
-		  uint64_t n, bool join, json_t *nodes)
+static int unpack(const struct comm_blob *b,
+		  struct train_account *const *account, uint64_t n, bool join,
+		  json_t *nodes)
 {
-	_cleanup_free_ struct account *a = malloc(sizeof(*a));
+	_cleanup_free_ struct train_account *a = malloc(sizeof(*a));
 	const uint8_t *from = b->bytes;
 	uint64_t n_its;
 	size_t head;
@@ -123,7 +124,7 @@ static int unpack(const struct comm_blob *b, struct account *const *account,
 		       : 0;
 }
 
-int collect(struct comm *c, struct account *const *account, size_t n,
+int collect(struct comm *c, struct train_account *const *account, size_t n,
 	    const json_t *own, json_t **ret_nodes, struct err *err)
 {
 	_cleanup_free_ struct comm_blob *all = calloc(c->size, sizeof(*all));

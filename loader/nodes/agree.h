@@ -26,7 +26,7 @@ int agree_any(struct comm *c, bool mine, bool *ret, struct err *err);
  * each rank, the caller's. Other ranks: NULL. Collective, after comm_end.
  * -ENOMEM on all, also if `own` of one is NULL; -EIO.
  */
-int collect(struct comm *c, struct account *const *account, size_t n,
+int collect(struct comm *c, struct train_account *const *account, size_t n,
 	    const json_t *own, json_t **ret_nodes, struct err *err);
 
 #endif

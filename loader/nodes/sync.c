@@ -27,7 +27,7 @@ static bool is_same(double a, double b)
 	return fabs(a - b) <= 1e-9 * fabs(b);
 }
 
-int card_find(const struct mount *m, double time_scale, double gb_per_s,
+int card_find(const struct dataset_mount *m, double time_scale, double gb_per_s,
 	      struct card *ret, struct err *err)
 {
 	json_auto_t *j = NULL;

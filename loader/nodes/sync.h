@@ -50,8 +50,8 @@
  * traffic the delay is 0, and the step ends as modelled, to the ns.
  */
 struct card {
-	const struct mount *mount; /* NULL: no card */
-	struct tick *tick;	   /* set before card_reduce */
+	const struct dataset_mount *mount; /* NULL: no card */
+	struct tick *tick;		   /* set before card_reduce */
 	uint64_t id;
 	uint64_t delay_ns; /* of all steps so far */
 };
@@ -62,7 +62,7 @@ struct card {
  * as this node's; -EACCES: the mount of another user; as json_read; with a
  * text. No card then.
  */
-int card_find(const struct mount *m, double time_scale, double gb_per_s,
+int card_find(const struct dataset_mount *m, double time_scale, double gb_per_s,
 	      struct card *ret, struct err *err);
 
 /* A node's part of a step. In ns; those of the pass since the begin of

@@ -29,7 +29,7 @@ struct schedule_config train_data_schedule(const struct train_options *o,
 struct pipeline_config train_data_pipeline(const struct train_options *o,
 					   const struct train_choice *c,
 					   const struct train_prep *prep,
-					   const struct mount *m,
+					   const struct dataset_mount *m,
 					   const struct dataset *d);
 /* {"format","samples","classes","bytes","shards","groups","list_s",
  * "from_index","index","notes","tokens"}; of a simulation, which opens nothing,

@@ -334,8 +334,8 @@ static void set_known(json_t *j, const char *key, double v)
 	json_object_set_new(j, key, v >= 0 ? json_real(v) : json_null());
 }
 
-void train_node_add_cost(const struct train_node *n, const struct account *a,
-			 json_t *j)
+void train_node_add_cost(const struct train_node *n,
+			 const struct train_account *a, json_t *j)
 {
 	bool known = n->profile.name != NULL;
 	uint32_t nodes = a->more_nodes + 1; /* like this one */

@@ -52,8 +52,8 @@ uint64_t train_pipeline_batch(const struct train_options *o,
 
 /* Add cost_usd and energy_kwh of one or several epochs to their JSON: null
  * without a node, or if the node's price or power is unknown. */
-void train_node_add_cost(const struct train_node *n, const struct account *a,
-			 json_t *j);
+void train_node_add_cost(const struct train_node *n,
+			 const struct train_account *a, json_t *j);
 
 json_t *train_node_json(const struct train_node *n,
 			const struct train_options *o);

@@ -114,8 +114,8 @@ json_t *train_prep_json(const struct train_prep *p,
 }
 
 void train_prep_summary(const struct train_prep *p,
-			const struct train_options *o, const struct account *a,
-			FILE *f)
+			const struct train_options *o,
+			const struct train_account *a, FILE *f)
 {
 	double ms = hist_mean(&a->work.prep) / 1e6;
 

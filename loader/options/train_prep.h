@@ -36,7 +36,7 @@ json_t *train_prep_json(const struct train_prep *p,
 			const struct train_options *o);
 /* One line for people; nothing if no sample was transformed. */
 void train_prep_summary(const struct train_prep *p,
-			const struct train_options *o, const struct account *a,
-			FILE *f);
+			const struct train_options *o,
+			const struct train_account *a, FILE *f);
 
 #endif

@@ -33,7 +33,7 @@ static int put_epoch(struct announcer *a, int fd, uint64_t epoch,
 static int put_all(struct announcer *a, const struct mount_future *f,
 		   const struct announce_epochs *e, struct err *err)
 {
-	const struct schedule *s = a->schedule;
+	const struct order_schedule *s = a->schedule;
 	_cleanup_free_ uint32_t *samples =
 		calloc(s->n * s->c.world, sizeof(*samples));
 	_cleanup_close_ int fd = -1;

@@ -9,8 +9,8 @@
 #include "loader/order/schedule.h"
 
 struct announcer {
-	const struct mount *mount;
-	struct schedule *schedule;
+	const struct dataset_mount *mount;
+	struct order_schedule *schedule;
 	const struct dataset *data; /* its samples are files */
 	uint64_t until;		    /* epochs below are announced; 0: none */
 	uint32_t *inodes;	    /* of the samples, or NULL */

@@ -6,7 +6,7 @@
 
 #include "common/util.h"
 
-void groups_fini(struct groups *g)
+void groups_fini(struct order_groups *g)
 {
 	free(g->first);
 	free(g->sample);
@@ -19,7 +19,7 @@ static uint32_t group_of(const struct order_input *in, size_t i)
 }
 
 /* Counting sort of the samples by group. */
-int groups_init(struct groups *g, const struct order_input *in)
+int groups_init(struct order_groups *g, const struct order_input *in)
 {
 	_cleanup_free_ size_t *at = NULL;
 

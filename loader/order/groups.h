@@ -5,7 +5,7 @@
 
 #include "loader/order/order.h"
 
-struct groups {
+struct order_groups {
 	uint32_t n;
 	size_t *first;	  /* n + 1: start of each in `sample` */
 	uint32_t *sample; /* grouped; those of a group ascend */
@@ -13,7 +13,7 @@ struct groups {
 };
 
 /* Without groups each sample is one. -ENOMEM. groups_fini, failed or not. */
-int groups_init(struct groups *g, const struct order_input *in);
-void groups_fini(struct groups *g);
+int groups_init(struct order_groups *g, const struct order_input *in);
+void groups_fini(struct order_groups *g);
 
 #endif

@@ -44,7 +44,7 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 {
 	const struct options *o = in->options ? in->options : &defaults;
 	struct rng rng = rng_stream(in->seed, "order", in->epoch);
-	_cleanup_(groups_fini) struct groups g = { 0 };
+	_cleanup_(groups_fini) struct order_groups g = { 0 };
 	uint64_t window;
 	size_t n = 0, begun = 0;
 

@@ -48,7 +48,7 @@ struct stream {
 };
 
 struct deal {
-	struct groups g;
+	struct order_groups g;
 	uint32_t n; /* streams of all ranks; rank r has r, r + world, ... */
 	struct stream *stream;
 };
@@ -59,7 +59,7 @@ static void deal_fini(struct deal *d)
 	free(d->stream);
 }
 
-static size_t shard_n(const struct groups *g, uint32_t turn)
+static size_t shard_n(const struct order_groups *g, uint32_t turn)
 {
 	uint32_t k = g->turn[turn];
 

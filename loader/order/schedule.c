@@ -16,13 +16,13 @@ static uint64_t share(const struct schedule_config *c)
 	return c->drop_last ? n / c->world : (n + c->world - 1) / c->world;
 }
 
-int schedule_open(const struct schedule_config *c, struct schedule *ret,
+int schedule_open(const struct schedule_config *c, struct order_schedule *ret,
 		  struct err *err)
 {
 	bool once = !c->replay && !c->order->repeats;
 	int r = 0;
 
-	*ret = (struct schedule){ .c = *c, .n = share(c) };
+	*ret = (struct order_schedule){ .c = *c, .n = share(c) };
 	if (!c->replay && c->order->by_group && !c->in.group)
 		return err_set(err, -EINVAL,
 			       "the order %s needs groups, and this dataset "
@@ -44,18 +44,18 @@ int schedule_open(const struct schedule_config *c, struct schedule *ret,
 			 : 0;
 }
 
-void schedule_close(struct schedule *s)
+void schedule_close(struct order_schedule *s)
 {
 	order_text_close(s->replay);
 	if (s->dump)
 		fclose(s->dump);
 	free(s->order);
 	free(s->seen);
-	*s = (struct schedule){ 0 };
+	*s = (struct order_schedule){ 0 };
 }
 
 /* Keep the positions of this rank. */
-static void share_out(struct schedule *s)
+static void share_out(struct order_schedule *s)
 {
 	uint64_t rank = s->c.rank;
 	uint32_t last;
@@ -69,13 +69,13 @@ static void share_out(struct schedule *s)
 	s->order[s->n - 1] = last;
 }
 
-bool schedule_repeats(const struct schedule *s)
+bool schedule_repeats(const struct order_schedule *s)
 {
 	return s->replay ? order_text_repeats(s->replay) : s->c.order->repeats;
 }
 
-static int bad_position(const struct schedule *s, uint64_t epoch, uint64_t i,
-			const char *what, struct err *err)
+static int bad_position(const struct order_schedule *s, uint64_t epoch,
+			uint64_t i, const char *what, struct err *err)
 {
 	return err_set(err, -EINVAL,
 		       "the order %s: epoch %" PRIu64 " has sample %" PRIu32
@@ -85,7 +85,8 @@ static int bad_position(const struct schedule *s, uint64_t epoch, uint64_t i,
 
 /* Does the order keep its contract (order.h)? The text of a file is checked
  * when it is opened. */
-static int check_order(struct schedule *s, uint64_t epoch, struct err *err)
+static int check_order(struct order_schedule *s, uint64_t epoch,
+		       struct err *err)
 {
 	uint64_t n = s->c.in.n;
 
@@ -112,7 +113,7 @@ static int check_order(struct schedule *s, uint64_t epoch, struct err *err)
 }
 
 /* Before it is shared out. */
-static int make_order(struct schedule *s, uint64_t epoch, struct err *err)
+static int make_order(struct order_schedule *s, uint64_t epoch, struct err *err)
 {
 	struct order_input in = s->c.in;
 	int r;
@@ -124,7 +125,7 @@ static int make_order(struct schedule *s, uint64_t epoch, struct err *err)
 	return r < 0 ? r : check_order(s, epoch, err);
 }
 
-int schedule_all(struct schedule *s, uint64_t epoch, uint32_t *ret,
+int schedule_all(struct order_schedule *s, uint64_t epoch, uint32_t *ret,
 		 struct err *err)
 {
 	int r = make_order(s, epoch, err);
@@ -134,7 +135,7 @@ int schedule_all(struct schedule *s, uint64_t epoch, uint32_t *ret,
 	return r;
 }
 
-int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err)
+int schedule_fill(struct order_schedule *s, uint64_t epoch, struct err *err)
 {
 	int r = make_order(s, epoch, err);
 
@@ -154,7 +155,8 @@ int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err)
 	return 0;
 }
 
-int schedule_weights(const struct schedule *s, float **ret, struct err *err)
+int schedule_weights(const struct order_schedule *s, float **ret,
+		     struct err *err)
 {
 	const struct order_input *in = &s->c.in;
 	_cleanup_free_ double *weight = NULL;
@@ -176,7 +178,7 @@ int schedule_weights(const struct schedule *s, float **ret, struct err *err)
 	return r == -ENOMEM ? err_set(err, r, "out of memory for weights") : r;
 }
 
-uint64_t schedule_fingerprint(const struct schedule *s)
+uint64_t schedule_fingerprint(const struct order_schedule *s)
 {
 	const struct order_input *in = &s->c.in;
 	uint64_t h = s->c.data ? dataset_fingerprint(s->c.data)

@@ -34,7 +34,7 @@ struct schedule_config {
 	const char *dump;   /* write them there, before sharing */
 };
 
-struct schedule {
+struct order_schedule {
 	struct schedule_config c;
 	struct order_text *replay;
 	FILE *dump;
@@ -48,9 +48,9 @@ struct schedule {
 /* Close with schedule_close, failed or not. `data` and what `in` points to stay
  * in use until then. -EINVAL for a file, with the position; -ENOMEM; as
  * open(2). */
-int schedule_open(const struct schedule_config *c, struct schedule *ret,
+int schedule_open(const struct schedule_config *c, struct order_schedule *ret,
 		  struct err *err);
-void schedule_close(struct schedule *s);
+void schedule_close(struct order_schedule *s);
 
 /* The position in the whole order of the i-th sample that a rank visits. */
 static inline uint64_t schedule_position(const struct schedule_config *c,
@@ -60,22 +60,23 @@ static inline uint64_t schedule_position(const struct schedule_config *c,
 }
 
 /* May an epoch have a sample several times, or not at all? */
-bool schedule_repeats(const struct schedule *s);
+bool schedule_repeats(const struct order_schedule *s);
 /* Fill `order` for an epoch. Errors of the order and of the files. -EINVAL with
  * a text: the order has a sample that is none, or one a second time although it
  * does not declare that it repeats. */
-int schedule_fill(struct schedule *s, uint64_t epoch, struct err *err);
+int schedule_fill(struct order_schedule *s, uint64_t epoch, struct err *err);
 /* The samples of an epoch on all ranks: `n` of each, in turn. Uses `order`; the
  * caller owns *ret, n * world. Errors as above. */
-int schedule_all(struct schedule *s, uint64_t epoch, uint32_t *ret,
+int schedule_all(struct order_schedule *s, uint64_t epoch, uint32_t *ret,
 		 struct err *err);
 
 /* The weights by which the order draws the samples, over the largest: n of
  * them, malloc'ed. *ret NULL: it has none. Errors of the order. */
-int schedule_weights(const struct schedule *s, float **ret, struct err *err);
+int schedule_weights(const struct order_schedule *s, float **ret,
+		     struct err *err);
 
 /* A hash of the dataset: the paths and sizes of the samples, and their groups
  * and holders if the order depends on them. */
-uint64_t schedule_fingerprint(const struct schedule *s);
+uint64_t schedule_fingerprint(const struct order_schedule *s);
 
 #endif

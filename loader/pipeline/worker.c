@@ -42,13 +42,13 @@ struct feed {
 	struct window *window;
 	uint32_t pos, end;
 
-	struct fetch *fetch;   /* depth */
+	struct engine_fetch *fetch; /* depth */
 	struct buffer *buffer; /* depth: raw bytes, if there are transforms */
-	struct fetch **unused; /* a stack, most recently used on top */
+	struct engine_fetch **unused; /* a stack, most recently used on top */
 	uint32_t n_unused;
 	/* returned by the engine: they were read together, and are of one
 	 * lease, so of one batch */
-	struct fetch **run; /* depth */
+	struct engine_fetch **run; /* depth */
 	uint32_t n_run;
 
 	bool in_prep; /* the time of the last group was feed_put's */
@@ -73,7 +73,7 @@ struct workers {
 };
 
 /* Where a sample belongs after the transforms. */
-static char *slot(const struct feed *f, const struct fetch *x)
+static char *slot(const struct feed *f, const struct engine_fetch *x)
 {
 	return x->window->out + f->c->stride * x->pos;
 }
@@ -124,10 +124,10 @@ static int container_fd(const struct dataset *d, uint32_t i)
 }
 
 /* The next leased sample, into an unused fetch. */
-static int take(struct feed *f, uint64_t now, struct fetch **ret)
+static int take(struct feed *f, uint64_t now, struct engine_fetch **ret)
 {
 	const struct dataset *d = f->c->data;
-	struct fetch *x = f->unused[f->n_unused - 1];
+	struct engine_fetch *x = f->unused[f->n_unused - 1];
 
 	x->window = f->window;
 	x->pos = f->window->turn[f->pos];
@@ -166,14 +166,14 @@ static int have_lease(struct feed *f, bool wait)
 	return !f->n_unused ? -EAGAIN : f->pos == f->end ? lease(f, wait) : 0;
 }
 
-int feed_take(struct feed *f, bool wait, struct fetch **ret)
+int feed_take(struct feed *f, bool wait, struct engine_fetch **ret)
 {
 	int r = have_lease(f, wait);
 
 	return r < 0 ? r : take(f, tick_now(f->c->tick), ret);
 }
 
-int feed_take_run(struct feed *f, uint64_t bytes, struct fetch **ret,
+int feed_take_run(struct feed *f, uint64_t bytes, struct engine_fetch **ret,
 		  unsigned most)
 {
 	const struct dataset *d = f->c->data;
@@ -195,12 +195,12 @@ int feed_take_run(struct feed *f, uint64_t bytes, struct fetch **ret,
 	return (int)n;
 }
 
-const char *feed_path(const struct feed *f, const struct fetch *x)
+const char *feed_path(const struct feed *f, const struct engine_fetch *x)
 {
 	return dataset_path(f->c->data, x->sample);
 }
 
-static void finish(struct fetch *x, int64_t result, uint64_t now)
+static void finish(struct engine_fetch *x, int64_t result, uint64_t now)
 {
 	x->n_read = (uint64_t)MAX(result, 0);
 	x->error = x->n_read == x->size ? 0 : -ESTALE;
@@ -208,7 +208,7 @@ static void finish(struct fetch *x, int64_t result, uint64_t now)
 	x->done_ns = now;
 }
 
-void feed_done(struct feed *f, struct fetch *x, int64_t result)
+void feed_done(struct feed *f, struct engine_fetch *x, int64_t result)
 {
 	finish(x, result, tick_now(f->c->tick));
 }
@@ -218,15 +218,15 @@ size_t feed_out_bytes(const struct feed *f)
 	return f->c->sample_bytes;
 }
 
-void feed_put(struct feed *f, struct fetch *x, const void *raw)
+void feed_put(struct feed *f, struct engine_fetch *x, const void *raw)
 {
 	int r = f->c->prep->run(f->prep, raw, x->size, NULL, x->out);
 
 	x->put = r < 0 ? r : 1;
 }
 
-void feed_done_run(struct feed *f, struct fetch **x, const int64_t *result,
-		   unsigned n, bool put)
+void feed_done_run(struct feed *f, struct engine_fetch **x,
+		   const int64_t *result, unsigned n, bool put)
 {
 	uint64_t start = x[0]->start_ns;
 	uint64_t each = put ? 0 : (tick_now(f->c->tick) - start) / n;
@@ -285,7 +285,7 @@ static uint64_t own_core(struct feed *f, uint64_t cost_ns)
 }
 
 /* Run the sample on a virtual core: start it there, or sleep as the core. */
-static void emulate(struct feed *f, struct fetch *x, struct batch *b)
+static void emulate(struct feed *f, struct engine_fetch *x, struct batch *b)
 {
 	const struct worker_config *c = f->c;
 	uint64_t id = x->window->epoch * c->data->n + x->sample, cost;
@@ -302,7 +302,7 @@ static void emulate(struct feed *f, struct fetch *x, struct batch *b)
 }
 
 /* Transform the sample into its slot, if it was read and the engine has not. */
-static bool transform(struct feed *f, struct fetch *x)
+static bool transform(struct feed *f, struct engine_fetch *x)
 {
 	const struct worker_config *c = f->c;
 	uint64_t id = x->window->epoch * c->data->n + x->sample;
@@ -324,7 +324,7 @@ static bool transform(struct feed *f, struct fetch *x)
 
 /* When the transforms began: with the reads, if the engine made them; else now,
  * and the clock is read once where one follows another. */
-static uint64_t begin(struct feed *f, const struct fetch *x)
+static uint64_t begin(struct feed *f, const struct engine_fetch *x)
 {
 	if (f->in_prep)
 		return MAX(x->done_ns, f->clock.since);
@@ -333,7 +333,8 @@ static uint64_t begin(struct feed *f, const struct fetch *x)
 }
 
 /* Transform `n` samples that share the time; `more` follow. */
-static void prepare(struct feed *f, struct fetch **x, uint32_t n, bool more)
+static void prepare(struct feed *f, struct engine_fetch **x, uint32_t n,
+		    bool more)
 {
 	struct trace *t = f->c->trace;
 	enum doing then = more ? PREPARING : READING;
@@ -389,7 +390,7 @@ static void complete(struct feed *f, struct batch *b)
 /* A link may lead out of the mount. It is looked at again after the read, which
  * an engine may have made without a descriptor of ours; names and attributes of
  * a mount stay in the kernel. */
-static bool bypasses(const struct feed *f, const struct fetch *x)
+static bool bypasses(const struct feed *f, const struct engine_fetch *x)
 {
 	dev_t want = *f->c->mount_dev;
 	struct statx st;
@@ -408,7 +409,7 @@ static bool bypasses(const struct feed *f, const struct fetch *x)
 static void count_reads(struct feed *f, uint32_t n)
 {
 	struct trace *t = f->c->trace;
-	struct fetch **x = f->run;
+	struct engine_fetch **x = f->run;
 
 	hist_add_alone(&f->work.read, x[0]->done_ns - x[0]->start_ns, n);
 	for (uint32_t i = 0; i < n; i++)
@@ -426,7 +427,7 @@ static void count_reads(struct feed *f, uint32_t n)
 }
 
 /* The sample is in its batch. */
-static void recycle(struct feed *f, struct fetch *x)
+static void recycle(struct feed *f, struct engine_fetch *x)
 {
 	struct buffer *b = &f->buffer[x->slot];
 
@@ -435,7 +436,7 @@ static void recycle(struct feed *f, struct fetch *x)
 	f->unused[f->n_unused++] = x;
 }
 
-static void put_into_batch(struct feed *f, struct fetch *x)
+static void put_into_batch(struct feed *f, struct engine_fetch *x)
 {
 	const struct worker_config *c = f->c;
 	struct place *p = &x->window->place[x->pos];
@@ -489,8 +490,8 @@ static int make_room(struct feed *f)
 
 	f->fetch = calloc(depth, sizeof(*f->fetch));
 	f->buffer = calloc(depth, sizeof(*f->buffer));
-	f->unused = calloc(depth, sizeof(struct fetch *));
-	f->run = calloc(depth, sizeof(struct fetch *));
+	f->unused = calloc(depth, sizeof(struct engine_fetch *));
+	f->run = calloc(depth, sizeof(struct engine_fetch *));
 	if (!f->fetch || !f->buffer || !f->unused || !f->run)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < depth; i++) {
@@ -565,7 +566,7 @@ static void report_ready(struct feed *f, int r, const struct err *err)
 static void *work(void *arg)
 {
 	struct feed *f = arg;
-	struct fetch *x;
+	struct engine_fetch *x;
 	struct err err = { 0 };
 	int r = set_up(f, &err);
 

@@ -62,7 +62,7 @@ static void go_on(struct sim_node *n, uint64_t now)
 /* A checkpoint is one when the files of all nodes are. */
 static void complete(struct sim_node *n, uint64_t now)
 {
-	struct sim *s = n->sim;
+	struct train_sim *s = n->sim;
 
 	if (++s->n_written < s->c.nodes)
 		return;
@@ -77,7 +77,7 @@ static void written(struct sim_node *n, uint64_t now)
 	const struct sim_save_config *c = config(n);
 	struct sim_save *s = &n->save;
 	uint64_t took = now - s->begin_ns;
-	struct account *a = n->account;
+	struct train_account *a = n->account;
 
 	s->writes = false;
 	a->checkpoints++;
@@ -179,7 +179,7 @@ static void sim_save_happen(struct sim_node *n, uint32_t which, uint64_t now)
 /* No event: the begin of an epoch. */
 #define NOTHING UINT32_MAX
 
-static int init_prep(struct sim *s, struct err *err)
+static int init_prep(struct train_sim *s, struct err *err)
 {
 	const struct pipeline_config *c = s->c.pipeline;
 	const struct prep_ops *prep = c->prep;
@@ -192,7 +192,7 @@ static int init_prep(struct sim *s, struct err *err)
 				    : r;
 }
 
-static int init_nodes(struct sim *s)
+static int init_nodes(struct train_sim *s)
 {
 	int r = 0;
 
@@ -215,7 +215,7 @@ static int init_nodes(struct sim *s)
 }
 
 /* Failures cost a restart, and reading the last checkpoint. */
-static int init_failures(struct sim *s)
+static int init_failures(struct train_sim *s)
 {
 	const struct sim_save_config *c = &s->c.save;
 	uint64_t read_ns = 0;
@@ -228,7 +228,7 @@ static int init_failures(struct sim *s)
 	return r;
 }
 
-static int set_windows(struct sim *s, const struct pipeline_config *p)
+static int set_windows(struct train_sim *s, const struct pipeline_config *p)
 {
 	int r = pipeline_shape(p, &s->windows);
 
@@ -236,10 +236,10 @@ static int set_windows(struct sim *s, const struct pipeline_config *p)
 	return r == 0 && s->windows.n >= SIM_PINNED ? -ENOMEM : r;
 }
 
-int sim_new(const struct sim_config *c, struct sim **ret, struct err *err)
+int sim_new(const struct sim_config *c, struct train_sim **ret, struct err *err)
 {
 	const struct pipeline_config *p = c->pipeline;
-	struct sim *s = calloc(1, sizeof(*s));
+	struct train_sim *s = calloc(1, sizeof(*s));
 	int r = 0;
 
 	if (!s)
@@ -269,7 +269,7 @@ int sim_new(const struct sim_config *c, struct sim **ret, struct err *err)
 	return 0;
 }
 
-void sim_free(struct sim *s)
+void sim_free(struct train_sim *s)
 {
 	if (!s)
 		return;
@@ -299,7 +299,7 @@ enum { CHAIN = 1 };
 
 static void add_bucket(void *ctx, const struct collective_bucket *b)
 {
-	struct sim *s = ctx;
+	struct train_sim *s = ctx;
 	struct sim_reduce *a = &s->reduce;
 
 	if (util_reserve(&a->bucket, &a->room, a->n_buckets + 1,
@@ -340,7 +340,7 @@ static void reduce_look(struct sim_node *n, uint64_t now)
 }
 
 /* All nodes have computed their part. */
-static void reduce_begin(struct sim *s, uint64_t now)
+static void reduce_begin(struct train_sim *s, uint64_t now)
 {
 	struct sim_reduce *a = &s->reduce;
 	struct sync *sync = s->c.sync;
@@ -380,7 +380,7 @@ static void reduce_wait(struct sim_node *n, uint64_t now)
 }
 
 /* False: it goes on. Else what sim_step_settle needs. */
-static bool reduce_end(struct sim *s, struct gpus_reach *ret_all,
+static bool reduce_end(struct train_sim *s, struct gpus_reach *ret_all,
 		       uint64_t *ret_reduced)
 {
 	struct sim_reduce *a = &s->reduce;
@@ -396,8 +396,8 @@ static bool reduce_end(struct sim *s, struct gpus_reach *ret_all,
 
 /* --- an epoch ------------------------------------------------------------- */
 
-static void begin(struct sim *s, uint64_t samples, uint64_t now,
-		  struct account *accounts)
+static void begin(struct train_sim *s, uint64_t samples, uint64_t now,
+		  struct train_account *accounts)
 {
 	bool reads = s->c.pipeline->engine->next;
 
@@ -421,7 +421,7 @@ static void begin(struct sim *s, uint64_t samples, uint64_t now,
 		sim_step_look(&s->nodes[i], now);
 }
 
-static void happen(struct sim *s, const struct sim_event *e)
+static void happen(struct train_sim *s, const struct train_sim_event *e)
 {
 	struct sim_node *n = &s->nodes[e->node];
 	uint32_t which = e->what & ((1u << SIM_WHAT_SHIFT) - 1);
@@ -440,7 +440,7 @@ static void happen(struct sim *s, const struct sim_event *e)
 }
 
 /* End the steps that all nodes have computed. */
-static void settle(struct sim *s, uint64_t now)
+static void settle(struct train_sim *s, uint64_t now)
 {
 	struct gpus_reach all;
 	uint64_t reduced;
@@ -454,13 +454,14 @@ static void settle(struct sim *s, uint64_t now)
 	} while (true);
 }
 
-uint64_t sim_card_ns(const struct sim *s, uint32_t node)
+uint64_t sim_card_ns(const struct train_sim *s, uint32_t node)
 {
 	return s->nodes[node].card.delay_ns;
 }
 
 /* Samples of this rank that no other visits; the order may wrap around. */
-static uint64_t distinct(const struct sim *s, uint32_t rank, uint64_t samples)
+static uint64_t distinct(const struct train_sim *s, uint32_t rank,
+			 uint64_t samples)
 {
 	const struct schedule_config *c = &s->c.schedule->c;
 	uint64_t last = rank + (samples - 1) * c->world;
@@ -470,8 +471,8 @@ static uint64_t distinct(const struct sim *s, uint32_t rank, uint64_t samples)
 
 /* The same of an order that repeats samples: those new to this rank. -ENOMEM.
  */
-static int count_drawn(const struct sim *s, uint32_t rank, uint64_t samples,
-		       uint64_t *ret)
+static int count_drawn(const struct train_sim *s, uint32_t rank,
+		       uint64_t samples, uint64_t *ret)
 {
 	const struct schedule_config *c = &s->c.schedule->c;
 	_cleanup_free_ uint64_t *seen = calloc(c->in.n / 64 + 1, sizeof(*seen));
@@ -489,7 +490,7 @@ static int count_drawn(const struct sim *s, uint32_t rank, uint64_t samples,
 	return 0;
 }
 
-static int end(struct sim *s, uint64_t samples)
+static int end(struct train_sim *s, uint64_t samples)
 {
 	bool repeats = schedule_repeats(s->c.schedule);
 	int r = 0;
@@ -507,7 +508,7 @@ static int end(struct sim *s, uint64_t samples)
 }
 
 /* Fetches ahead that end after the epoch are left to the next one. */
-static bool next(struct sim *s, struct sim_event *e)
+static bool next(struct train_sim *s, struct train_sim_event *e)
 {
 	const struct sim_events *all = &s->events;
 
@@ -516,10 +517,11 @@ static bool next(struct sim *s, struct sim_event *e)
 	return sim_events_next(&s->events, e);
 }
 
-int sim_epoch(struct sim *s, uint64_t epoch, uint64_t samples, uint64_t now,
-	      struct account *accounts, uint64_t *ret_end, struct err *err)
+int sim_epoch(struct train_sim *s, uint64_t epoch, uint64_t samples,
+	      uint64_t now, struct train_account *accounts, uint64_t *ret_end,
+	      struct err *err)
 {
-	struct sim_event e = { .at = now, .what = NOTHING };
+	struct train_sim_event e = { .at = now, .what = NOTHING };
 
 	s->epoch = epoch;
 	s->order = s->c.schedule->order;
@@ -549,14 +551,14 @@ int sim_epoch(struct sim *s, uint64_t epoch, uint64_t samples, uint64_t now,
 	return 0;
 }
 
-json_t *sim_failures(const struct sim *s)
+json_t *sim_failures(const struct train_sim *s)
 {
 	return sim_fail_json(&s->fail);
 }
 
-uint64_t sim_drain(struct sim *s, uint64_t now)
+uint64_t sim_drain(struct train_sim *s, uint64_t now)
 {
-	struct sim_event e;
+	struct train_sim_event e;
 	bool writes;
 
 	do {

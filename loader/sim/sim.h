@@ -14,25 +14,27 @@
 #include "loader/sim/sim_node.h"
 
 /* -ENOMEM, and errors of the transforms; with a text. */
-int sim_new(const struct sim_config *c, struct sim **ret, struct err *err);
+int sim_new(const struct sim_config *c, struct train_sim **ret,
+	    struct err *err);
 /* NULL is allowed. */
-void sim_free(struct sim *s);
+void sim_free(struct train_sim *s);
 
 /*
  * One epoch of `samples` on each node, in the order that the schedule has, from
  * `now` on: the nodes begin together. *ret_end: the last one has ended.
  * accounts[nodes] are filled in. -ENOMEM.
  */
-int sim_epoch(struct sim *s, uint64_t epoch, uint64_t samples, uint64_t now,
-	      struct account *accounts, uint64_t *ret_end, struct err *err);
+int sim_epoch(struct train_sim *s, uint64_t epoch, uint64_t samples,
+	      uint64_t now, struct train_account *accounts, uint64_t *ret_end,
+	      struct err *err);
 
 /* No epoch follows: wait until all checkpoints are written. Returns when. */
-uint64_t sim_drain(struct sim *s, uint64_t now);
+uint64_t sim_drain(struct train_sim *s, uint64_t now);
 
 /* As sim_fail_json. */
-json_t *sim_failures(const struct sim *s);
+json_t *sim_failures(const struct train_sim *s);
 
 /* How much the traffic of the caches has delayed the gradients of a node. */
-uint64_t sim_card_ns(const struct sim *s, uint32_t node);
+uint64_t sim_card_ns(const struct train_sim *s, uint32_t node);
 
 #endif

@@ -6,12 +6,13 @@
 #include "common/heap.h"
 #include "common/util.h"
 
-static inline bool before(const struct sim_event *a, const struct sim_event *b)
+static inline bool before(const struct train_sim_event *a,
+			  const struct train_sim_event *b)
 {
 	return a->at != b->at ? a->at < b->at : a->number < b->number;
 }
 
-DEFINE_HEAP(event, struct sim_event, before, heap_unplaced)
+DEFINE_HEAP(event, struct train_sim_event, before, heap_unplaced)
 
 void sim_events_fini(struct sim_events *e)
 {
@@ -27,11 +28,12 @@ void sim_events_add(struct sim_events *e, uint64_t at, uint32_t node,
 		e->failed = true;
 		return;
 	}
-	e->heap[e->n++] = (struct sim_event){ at, e->added++, node, what };
+	e->heap[e->n++] =
+		(struct train_sim_event){ at, e->added++, node, what };
 	event_up(e->heap, e->n - 1);
 }
 
-bool sim_events_next(struct sim_events *e, struct sim_event *ret)
+bool sim_events_next(struct sim_events *e, struct train_sim_event *ret)
 {
 	if (e->n == 0)
 		return false;

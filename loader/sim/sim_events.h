@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct sim_event {
+struct train_sim_event {
 	uint64_t at; /* ns */
 	uint64_t number;
 	uint32_t node, what; /* the user's */
@@ -18,7 +18,7 @@ struct sim_event {
 
 /* All zeros is empty. */
 struct sim_events {
-	struct sim_event *heap;
+	struct train_sim_event *heap;
 	size_t n, allocated;
 	uint64_t added; /* so far */
 	bool failed;	/* out of memory: events are missing */
@@ -28,6 +28,6 @@ void sim_events_fini(struct sim_events *e);
 void sim_events_add(struct sim_events *e, uint64_t at, uint32_t node,
 		    uint32_t what);
 /* Take the next one; false: there is none. */
-bool sim_events_next(struct sim_events *e, struct sim_event *ret);
+bool sim_events_next(struct sim_events *e, struct train_sim_event *ret);
 
 #endif

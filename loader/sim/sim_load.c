@@ -161,7 +161,7 @@ static bool prepare(struct sim_node *n, struct sim_slot *s, uint64_t now)
 {
 	const struct pipeline_config *c = config(n);
 	uint64_t id = n->sim->epoch * c->data->n + s->sample, cost, due = now;
-	struct account *a = n->account;
+	struct train_account *a = n->account;
 
 	hist_add(&a->work.read, now - s->start_ns);
 	a->work.bytes_read += c->data->size[s->sample];

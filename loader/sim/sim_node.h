@@ -69,7 +69,7 @@ struct sim_save_config {
 struct sim_config {
 	const struct pipeline_config *pipeline; /* of each node */
 	const struct device_job *job;		/* of each node */
-	const struct schedule *schedule;	/* `whole`, of all nodes */
+	const struct order_schedule *schedule;	/* `whole`, of all nodes */
 	uint32_t nodes;
 	/* the nodes reduce gradients: their steps end together; its comm has
 	 * their number. NULL: they do not */
@@ -90,7 +90,7 @@ struct sim_slot {
 	uint32_t sample;
 	bool preparing; /* on its worker, which is a core */
 	uint64_t start_ns;
-	struct sim_read read;
+	struct train_sim_read read;
 };
 
 enum sim_doing { SIM_IDLE, SIM_READING, SIM_PREPARING, SIM_N_DOING };
@@ -167,14 +167,14 @@ struct sim_save {
 };
 
 struct sim_node {
-	struct sim *sim;
+	struct train_sim *sim;
 	uint32_t node;
 	uint64_t look_ns; /* of the next SIM_LOOK; 0: none */
 	struct sim_load load;
 	struct sim_train train;
 	struct sim_card card;
 	struct sim_save save;
-	struct account *account;
+	struct train_account *account;
 	struct observed observed;
 	struct observers observers;
 };
@@ -192,7 +192,7 @@ struct sim_reduce {
 	size_t n_buckets, room;
 };
 
-struct sim {
+struct train_sim {
 	struct sim_config c;
 	struct sim_events events;
 	struct sim_node *nodes;
@@ -230,7 +230,7 @@ void sim_step_release(struct sim_node *n, uint32_t what, uint64_t now);
 /* The checkpoint lets the training loop go on. */
 void sim_step_go_on(struct sim_node *n, uint64_t now);
 /* The step of all nodes is over at `reduced`, or will be. */
-void sim_step_settle(struct sim *s, const struct gpus_reach *all,
+void sim_step_settle(struct train_sim *s, const struct gpus_reach *all,
 		     uint64_t reduced, uint64_t now);
 
 #endif

@@ -36,7 +36,7 @@ struct sim_mounts_config {
 	uint32_t n_shards;
 };
 
-struct sim_read {
+struct train_sim_read {
 	uint32_t file;	/* its node of the tree */
 	uint32_t piece; /* the next object, or read without a cache */
 	uint32_t end;	/* the piece after the last */
@@ -71,7 +71,7 @@ struct own_tier {
 /* An object fetched ahead. Lives until it is neither staged nor in flight. */
 struct own_ahead {
 	struct ahead_item item;
-	struct sim_read read; /* the fetch */
+	struct train_sim_read read; /* the fetch */
 	bool hit, landed;
 	uint32_t reader; /* that waits for it, or SIM_NOBODY */
 };

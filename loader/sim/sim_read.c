@@ -44,7 +44,7 @@ static struct object_at nth_piece(const struct sim_mounts *m, uint32_t file,
 /* The next piece: an object or, without caches, what the kernel reads at once.
  */
 static struct object_at piece_of(const struct sim_mounts *m,
-				 const struct sim_read *r)
+				 const struct train_sim_read *r)
 {
 	return nth_piece(m, r->file, r->piece,
 			 m->bypass ? CALIBRATE_BYTES : OBJECT_EXTENT);
@@ -60,7 +60,7 @@ static uint32_t owner_of(const struct own *o, uint64_t key)
 	return owner == o->node ? PLACE_NONE : owner;
 }
 
-static uint64_t storage_read(struct own *o, const struct sim_read *r,
+static uint64_t storage_read(struct own *o, const struct train_sim_read *r,
 			     const struct object_at *x, uint64_t now)
 {
 	o->counts.backend_reads++;
@@ -69,7 +69,8 @@ static uint64_t storage_read(struct own *o, const struct sim_read *r,
 			       x->what.bytes, now);
 }
 
-static uint64_t tier_read(struct own *o, size_t tier, const struct sim_read *r,
+static uint64_t tier_read(struct own *o, size_t tier,
+			  const struct train_sim_read *r,
 			  const struct object_at *x, uint64_t now)
 {
 	struct device *d = o->tier[tier].device;
@@ -80,7 +81,7 @@ static uint64_t tier_read(struct own *o, size_t tier, const struct sim_read *r,
 }
 
 /* The open of a file costs as much as its first object. */
-static uint64_t open_file(struct own *o, struct sim_read *r, uint64_t now)
+static uint64_t open_file(struct own *o, struct train_sim_read *r, uint64_t now)
 {
 	bool fetch = r->reader == SIM_NOBODY;
 	uint64_t key = object_key(r->file, 0);
@@ -97,7 +98,7 @@ static uint64_t open_file(struct own *o, struct sim_read *r, uint64_t now)
 	return d ? device_schedule(d, STORAGE_OPEN, r->file, 0, 0, now) : now;
 }
 
-static uint64_t miss(struct own *o, struct sim_read *r,
+static uint64_t miss(struct own *o, struct train_sim_read *r,
 		     const struct object_at *x, uint64_t now)
 {
 	uint64_t first;
@@ -124,7 +125,7 @@ static void count(struct own *o, const struct object_at *x, bool hit)
 }
 
 /* It was fetched ahead, or is being fetched. */
-static uint64_t use(struct own *o, struct sim_read *r,
+static uint64_t use(struct own *o, struct train_sim_read *r,
 		    const struct object_at *what, struct own_ahead *x,
 		    uint64_t now)
 {
@@ -147,7 +148,8 @@ static size_t access_object(struct own *o, const struct object_at *x)
 	return k;
 }
 
-static uint64_t read_piece(struct own *o, struct sim_read *r, uint64_t now)
+static uint64_t read_piece(struct own *o, struct train_sim_read *r,
+			   uint64_t now)
 {
 	struct object_at x = piece_of(o->all, r);
 	struct ahead_item *item;
@@ -171,13 +173,13 @@ static uint64_t read_piece(struct own *o, struct sim_read *r, uint64_t now)
 }
 
 /* The request arrives at the owner; then it is there. */
-static uint64_t asked(struct own *o, struct sim_read *r, uint64_t now)
+static uint64_t asked(struct own *o, struct train_sim_read *r, uint64_t now)
 {
 	r->stage = SERVE;
 	return nic_receive(o->all->own[r->owner].nic, now, r->sent, GET_BYTES);
 }
 
-static uint64_t serve(struct own *o, struct sim_read *r, uint64_t now)
+static uint64_t serve(struct own *o, struct train_sim_read *r, uint64_t now)
 {
 	struct own *owner = &o->all->own[r->owner];
 	struct object_at x = piece_of(o->all, r);
@@ -188,7 +190,7 @@ static uint64_t serve(struct own *o, struct sim_read *r, uint64_t now)
 				   : storage_read(owner, r, &x, now);
 }
 
-static uint64_t answer(struct own *o, struct sim_read *r, uint64_t now)
+static uint64_t answer(struct own *o, struct train_sim_read *r, uint64_t now)
 {
 	struct object_at x = piece_of(o->all, r);
 	uint64_t first;
@@ -199,7 +201,7 @@ static uint64_t answer(struct own *o, struct sim_read *r, uint64_t now)
 	return first;
 }
 
-static uint64_t arrived(struct own *o, struct sim_read *r, uint64_t now)
+static uint64_t arrived(struct own *o, struct train_sim_read *r, uint64_t now)
 {
 	struct object_at x = piece_of(o->all, r);
 
@@ -213,7 +215,7 @@ static uint64_t arrived(struct own *o, struct sim_read *r, uint64_t now)
 /* --- parts of shards, which stay open ------------------------------------- */
 
 /* Without caches: what the kernel reads at once. */
-static uint64_t read_raw(struct own *o, struct sim_read *r, uint64_t now)
+static uint64_t read_raw(struct own *o, struct train_sim_read *r, uint64_t now)
 {
 	uint64_t n = MIN(r->to - r->at, CALIBRATE_BYTES);
 	struct object_at x = { .what = { .bytes = n }, .offset = r->at };
@@ -239,7 +241,7 @@ static struct own_flight *flight_of(const struct own *o, uint64_t key)
 
 /* The object that was read last is free, once it is there; a read of one in
  * flight waits for it. */
-static uint64_t read_part(struct own *o, struct sim_read *r, uint64_t now)
+static uint64_t read_part(struct own *o, struct train_sim_read *r, uint64_t now)
 {
 	struct visit *v = &o->shard[r->shard];
 	struct own_flight *f;
@@ -272,49 +274,49 @@ static uint64_t read_part(struct own *o, struct sim_read *r, uint64_t now)
 	return f->ready_ns;
 }
 
-void sim_read_part(struct sim_read *r, uint32_t file, uint32_t shard,
+void sim_read_part(struct train_sim_read *r, uint32_t file, uint32_t shard,
 		   uint64_t at, uint64_t to, uint32_t reader)
 {
-	*r = (struct sim_read){ .file = file,
-				.shard = shard,
-				.at = at,
-				.to = to,
-				.reader = reader,
-				.stage = PART };
+	*r = (struct train_sim_read){ .file = file,
+				      .shard = shard,
+				      .at = at,
+				      .to = to,
+				      .reader = reader,
+				      .stage = PART };
 }
 
 /* ------------------------------------------------------------------------- */
 
-void sim_read_open(struct sim_read *r, uint32_t file, uint32_t reader)
+void sim_read_open(struct train_sim_read *r, uint32_t file, uint32_t reader)
 {
-	*r = (struct sim_read){
+	*r = (struct train_sim_read){
 		.file = file, .end = UINT32_MAX, .reader = reader, .stage = OPEN
 	};
 }
 
 /* Ask the caches of `node` for an object, to fetch it. true: they had it. */
 static bool sim_read_object(struct sim_mounts *m, uint32_t node,
-			    struct sim_read *r, uint64_t key)
+			    struct train_sim_read *r, uint64_t key)
 {
 	struct own *o = &m->own[node];
 	uint32_t extent = (uint32_t)key;
 	struct object_at x;
 
-	*r = (struct sim_read){ .file = (uint32_t)(key >> 32),
-				.piece = extent,
-				.end = extent + 1,
-				.reader = SIM_NOBODY,
-				.stage = extent ? READ : OPEN };
+	*r = (struct train_sim_read){ .file = (uint32_t)(key >> 32),
+				      .piece = extent,
+				      .end = extent + 1,
+				      .reader = SIM_NOBODY,
+				      .stage = extent ? READ : OPEN };
 	x = piece_of(m, r);
 	r->tier = (uint32_t)cache_stack_access(&o->caches, &x.what);
 	return r->tier < o->caches.n;
 }
 
-uint64_t sim_read_go(struct sim_mounts *m, uint32_t node, struct sim_read *r,
-		     uint64_t now)
+uint64_t sim_read_go(struct sim_mounts *m, uint32_t node,
+		     struct train_sim_read *r, uint64_t now)
 {
 	static uint64_t (*const stages[N_STAGES])(
-		struct own *, struct sim_read *, uint64_t) = {
+		struct own *, struct train_sim_read *, uint64_t) = {
 		[OPEN] = open_file, [READ] = read_piece, [ASKED] = asked,
 		[SERVE] = serve,    [ANSWER] = answer,	 [ARRIVED] = arrived,
 		[PART] = read_part,

@@ -438,7 +438,7 @@ static void settle_one(struct sim_node *n, const struct gpus_reach *all,
 }
 
 /* A failure delays all nodes; their steps have ended. */
-static void fail_all(struct sim *s)
+static void fail_all(struct train_sim *s)
 {
 	uint64_t end = 0, until;
 
@@ -470,7 +470,7 @@ void sim_step_go_on(struct sim_node *n, uint64_t now)
 	resume(n, now);
 }
 
-void sim_step_settle(struct sim *s, const struct gpus_reach *all,
+void sim_step_settle(struct train_sim *s, const struct gpus_reach *all,
 		     uint64_t reduced, uint64_t now)
 {
 	for (uint32_t i = 0; i < s->c.nodes; i++)

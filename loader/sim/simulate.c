@@ -431,13 +431,13 @@ void simulate_close(struct simulate *m)
 static int add_up(struct simulate *m, struct err *err)
 {
 	struct session *s = m->session;
-	struct account *all = calloc(1, sizeof(*all));
+	struct train_account *all = calloc(1, sizeof(*all));
 	struct sim_counts counts = { 0 };
 
 	if (!all)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < m->comm.size; i++) {
-		struct account *a = &m->account[i];
+		struct train_account *a = &m->account[i];
 		struct sim_counts own = { 0 };
 
 		if (m->mounts)
@@ -541,7 +541,8 @@ int simulate_epoch(struct simulate *m, struct err *err)
 
 /* --- the report ----------------------------------------------------------- */
 
-static void join(struct account *into, const struct account *v, uint32_t n)
+static void join(struct train_account *into, const struct train_account *v,
+		 uint32_t n)
 {
 	*into = v[0];
 	for (uint32_t i = 1; i < n; i++)

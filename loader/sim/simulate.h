@@ -31,12 +31,12 @@ struct simulate {
 	struct sim_data data;
 	struct sim_mounts *mounts;
 	uint64_t announced; /* epochs below: to the mounts; 0: none */
-	struct sim *sim;
+	struct train_sim *sim;
 	struct resume_simulated saved;
 	uint64_t now_ns;
-	struct account *account, *total, *warm; /* of each node */
-	struct sim_counts counts;		/* of all epochs */
-	json_t *epochs;				/* counts of each epoch */
+	struct train_account *account, *total, *warm; /* of each node */
+	struct sim_counts counts;		      /* of all epochs */
+	json_t *epochs;				      /* counts of each epoch */
 	json_t *left_out; /* what no simulation knows; or NULL */
 };
 

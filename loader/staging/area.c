@@ -16,7 +16,7 @@ struct area_head {
 	char magic[8];
 	uint64_t size; /* of this struct: its version */
 	uint64_t pid_namespace;
-	struct plan plan;
+	struct staging_plan plan;
 };
 
 static const char magic[8] = "gpemuSA";
@@ -32,7 +32,7 @@ static uint64_t pid_namespace(void)
 	return stat("/proc/self/ns/pid", &st) < 0 ? 0 : st.st_ino;
 }
 
-uint32_t area_n_living(const struct area *a)
+uint32_t area_n_living(const struct staging_area *a)
 {
 	uint32_t n = 0;
 
@@ -42,7 +42,7 @@ uint32_t area_n_living(const struct area *a)
 	return n;
 }
 
-static bool has_users(const struct area *a)
+static bool has_users(const struct staging_area *a)
 {
 	for (uint32_t i = 0; i < PLAN_MEMBERS; i++)
 		if (area_file_lives(&a->file, i))
@@ -57,7 +57,7 @@ static char *identity_of(const json_t *same)
 	return json_dumps(same, JSON_COMPACT | JSON_SORT_KEYS);
 }
 
-static int set_up(struct area *a, const struct staging_config *c,
+static int set_up(struct staging_area *a, const struct staging_config *c,
 		  struct err *err)
 {
 	_cleanup_free_ char *identity = identity_of(c->same);
@@ -77,8 +77,8 @@ static int set_up(struct area *a, const struct staging_config *c,
 	return 0;
 }
 
-static int check_same(const struct area *a, const struct staging_config *c,
-		      struct err *err)
+static int check_same(const struct staging_area *a,
+		      const struct staging_config *c, struct err *err)
 {
 	const char *text = a->plan->identity, *key;
 	json_auto_t *theirs =
@@ -104,7 +104,7 @@ static int check_same(const struct area *a, const struct staging_config *c,
 	return 0;
 }
 
-static int check(const struct area *a, const struct staging_config *c,
+static int check(const struct staging_area *a, const struct staging_config *c,
 		 struct err *err)
 {
 	int r;
@@ -130,7 +130,7 @@ static int check(const struct area *a, const struct staging_config *c,
 }
 
 /* Map the head. */
-static int map_head(struct area *a, const struct staging_config *c,
+static int map_head(struct staging_area *a, const struct staging_config *c,
 		    struct err *err)
 {
 	int r = ftruncate(a->file.fd, HEAD_BYTES) < 0
@@ -150,10 +150,10 @@ static int map_head(struct area *a, const struct staging_config *c,
 }
 
 /* The first member that has not joined, or has died since. */
-static int take_seat(struct area *a, const struct staging_config *c,
+static int take_seat(struct staging_area *a, const struct staging_config *c,
 		     struct err *err)
 {
-	struct plan *p = a->plan;
+	struct staging_plan *p = a->plan;
 	struct plan_member *m;
 	uint32_t i = 0;
 	int r;
@@ -174,7 +174,7 @@ static int take_seat(struct area *a, const struct staging_config *c,
 }
 
 /* All have joined: allocate the ring now, so that there is no SIGBUS later. */
-static void complete(const struct area *a)
+static void complete(const struct staging_area *a)
 {
 	uint64_t bytes = PLAN_GET(a->plan->bytes);
 	int r = 0;
@@ -190,7 +190,8 @@ static void complete(const struct area *a)
 }
 
 /* The file is locked. -ESTALE: its jobs have begun; open another one. */
-static int join(struct area *a, const struct staging_config *c, struct err *err)
+static int join(struct staging_area *a, const struct staging_config *c,
+		struct err *err)
 {
 	struct stat st;
 	bool users = has_users(a);
@@ -216,11 +217,12 @@ static int join(struct area *a, const struct staging_config *c, struct err *err)
 	return r;
 }
 
-int area_join(const struct staging_config *c, struct area *ret, struct err *err)
+int area_join(const struct staging_config *c, struct staging_area *ret,
+	      struct err *err)
 {
 	int r;
 
-	*ret = (struct area){ .file = { .dirfd = -1, .fd = -1 } };
+	*ret = (struct staging_area){ .file = { .dirfd = -1, .fd = -1 } };
 	if (c->largest > c->bytes)
 		return err_set(err, -EINVAL,
 			       "%s: the largest batch has %" PRIu64 " bytes, "
@@ -243,7 +245,7 @@ int area_join(const struct staging_config *c, struct area *ret, struct err *err)
 	return r;
 }
 
-void area_unlock(const struct area *a)
+void area_unlock(const struct staging_area *a)
 {
 	area_file_unlock(&a->file);
 	atomic_fetch_add(&a->plan->unlocked, 1);
@@ -251,25 +253,25 @@ void area_unlock(const struct area *a)
 		tick_futex_wake((const uint32_t *)&a->plan->unlocked);
 }
 
-void area_leave(const struct area *a)
+void area_leave(const struct staging_area *a)
 {
 	if (PLAN_GET(a->plan->phase) == PLAN_JOINING && area_n_living(a) == 0)
 		area_file_unlink(&a->file);
 }
 
-void area_close(struct area *a)
+void area_close(struct staging_area *a)
 {
 	if (a->ring)
 		munmap(a->ring, a->ring_bytes);
 	if (a->head)
 		munmap(a->head, HEAD_BYTES);
 	area_file_close(&a->file);
-	*a = (struct area){ .file = { .dirfd = -1, .fd = -1 } };
+	*a = (struct staging_area){ .file = { .dirfd = -1, .fd = -1 } };
 }
 
 /* --- the ring ------------------------------------------------------------- */
 
-int area_no_memory(const struct area *a, int r, struct err *err)
+int area_no_memory(const struct staging_area *a, int r, struct err *err)
 {
 	char text[UNITS_TEXT];
 
@@ -282,7 +284,7 @@ int area_no_memory(const struct area *a, int r, struct err *err)
 		       strerror(-r));
 }
 
-int area_map(struct area *a, struct err *err)
+int area_map(struct staging_area *a, struct err *err)
 {
 	uint64_t bytes = PLAN_GET(a->plan->bytes);
 	struct stat st;
@@ -303,7 +305,7 @@ int area_map(struct area *a, struct err *err)
 	return 0;
 }
 
-void *area_at(const struct area *a, uint64_t offset, uint64_t bytes)
+void *area_at(const struct staging_area *a, uint64_t offset, uint64_t bytes)
 {
 	return offset % PLAN_ALIGN == 0 && offset <= a->ring_bytes &&
 			       bytes <= a->ring_bytes - offset

@@ -33,36 +33,36 @@ struct staging_config {
 
 struct area_head;
 
-struct area {
+struct staging_area {
 	struct area_file file;
-	struct area_head *head; /* mapped */
-	struct plan *plan;	/* in it */
-	char *ring;		/* mapped; NULL: not yet */
+	struct area_head *head;	   /* mapped */
+	struct staging_plan *plan; /* in it */
+	char *ring;		   /* mapped; NULL: not yet */
 	uint64_t ring_bytes;
 	uint32_t me; /* this process's member */
 };
 
 /* Errors as staging_join. Close with area_close, failed or not. */
-int area_join(const struct staging_config *c, struct area *ret,
+int area_join(const struct staging_config *c, struct staging_area *ret,
 	      struct err *err);
-void area_close(struct area *a);
+void area_close(struct staging_area *a);
 
 /* Release the lock of the file, and wake who waits for it. */
-void area_unlock(const struct area *a);
+void area_unlock(const struct staging_area *a);
 
 /* The functions below want the lock of the file held. */
 
 /* Members whose process is there. */
-uint32_t area_n_living(const struct area *a);
+uint32_t area_n_living(const struct staging_area *a);
 /* This member has left. */
-void area_leave(const struct area *a);
+void area_leave(const struct staging_area *a);
 
 /* The text for `r`, the error with which the ring could not be allocated;
  * returns it. */
-int area_no_memory(const struct area *a, int r, struct err *err);
+int area_no_memory(const struct staging_area *a, int r, struct err *err);
 /* Map the ring, once the plan runs. */
-int area_map(struct area *a, struct err *err);
+int area_map(struct staging_area *a, struct err *err);
 /* Bytes of the ring; NULL: they are not all within it. */
-void *area_at(const struct area *a, uint64_t offset, uint64_t bytes);
+void *area_at(const struct staging_area *a, uint64_t offset, uint64_t bytes);
 
 #endif

@@ -16,7 +16,7 @@ struct range {
 };
 
 /* Read once, so that no loop is longer than PLAN_BATCHES. */
-static struct range range_of(const struct plan *p)
+static struct range range_of(const struct staging_plan *p)
 {
 	uint64_t first = GET(p->first), next = GET(p->next);
 
@@ -24,7 +24,7 @@ static struct range range_of(const struct plan *p)
 	return (struct range){ first, first + MIN(next, PLAN_BATCHES) };
 }
 
-static bool is_valid(const struct plan *p, uint64_t index)
+static bool is_valid(const struct staging_plan *p, uint64_t index)
 {
 	const struct plan_batch *b = &p->batch[index % PLAN_BATCHES];
 	uint64_t all = GET(p->bytes), offset = GET(b->offset);
@@ -36,7 +36,7 @@ static bool is_valid(const struct plan *p, uint64_t index)
 	       offset <= all && GET(b->bytes) <= all - offset;
 }
 
-bool plan_valid(struct plan *p)
+bool plan_valid(struct staging_plan *p)
 {
 	struct range r = range_of(p);
 	bool valid = GET(p->jobs) - 1 < PLAN_MEMBERS &&
@@ -52,12 +52,12 @@ bool plan_valid(struct plan *p)
 	return valid;
 }
 
-static bool is_alive(const struct plan *p, uint32_t i)
+static bool is_alive(const struct staging_plan *p, uint32_t i)
 {
 	return GET(p->member[i].life) == PLAN_ALIVE;
 }
 
-uint32_t plan_n_members(const struct plan *p, enum plan_life life)
+uint32_t plan_n_members(const struct staging_plan *p, enum plan_life life)
 {
 	uint32_t n = 0;
 
@@ -66,7 +66,7 @@ uint32_t plan_n_members(const struct plan *p, enum plan_life life)
 	return n;
 }
 
-struct plan_batch *plan_find(struct plan *p, uint64_t index)
+struct plan_batch *plan_find(struct staging_plan *p, uint64_t index)
 {
 	struct plan_batch *b = &p->batch[index % PLAN_BATCHES];
 
@@ -79,7 +79,7 @@ struct plan_batch *plan_find(struct plan *p, uint64_t index)
 /* --- room ----------------------------------------------------------------- */
 
 /* All living members have used the batches below this one. */
-static uint64_t used(const struct plan *p)
+static uint64_t used(const struct staging_plan *p)
 {
 	uint64_t least = UINT64_MAX;
 
@@ -90,14 +90,14 @@ static uint64_t used(const struct plan *p)
 }
 
 /* Is it being made? Its memory is then in use. */
-static bool is_held(struct plan *p, uint64_t index)
+static bool is_held(struct staging_plan *p, uint64_t index)
 {
 	const struct plan_batch *b = plan_find(p, index);
 
 	return b && GET(b->state) == PLAN_HELD;
 }
 
-bool plan_free(struct plan *p)
+bool plan_free(struct staging_plan *p)
 {
 	struct range r = range_of(p);
 	uint64_t first = r.first, end = used(p);
@@ -109,7 +109,7 @@ bool plan_free(struct plan *p)
 }
 
 /* All members leave out batches that are not in the area yet. */
-static void jump(struct plan *p)
+static void jump(struct staging_plan *p)
 {
 	uint64_t end = used(p);
 
@@ -121,7 +121,7 @@ static void jump(struct plan *p)
 }
 
 /* Where a batch fits behind the newest one. */
-static bool find_place(struct plan *p, uint64_t bytes, uint64_t *ret)
+static bool find_place(struct staging_plan *p, uint64_t bytes, uint64_t *ret)
 {
 	uint64_t first = GET(p->first), next = GET(p->next),
 		 all = GET(p->bytes);
@@ -143,7 +143,7 @@ static bool find_place(struct plan *p, uint64_t bytes, uint64_t *ret)
 	return true;
 }
 
-static uint64_t used_bytes(const struct plan *p)
+static uint64_t used_bytes(const struct staging_plan *p)
 {
 	struct range r = range_of(p);
 	uint64_t bytes = 0;
@@ -153,7 +153,7 @@ static uint64_t used_bytes(const struct plan *p)
 	return bytes;
 }
 
-static bool add(struct plan *p, uint64_t index, uint64_t bytes)
+static bool add(struct staging_plan *p, uint64_t index, uint64_t bytes)
 {
 	struct plan_batch *b = &p->batch[index % PLAN_BATCHES];
 	uint64_t offset;
@@ -171,7 +171,8 @@ static bool add(struct plan *p, uint64_t index, uint64_t bytes)
 	return true;
 }
 
-void plan_grow(struct plan *p, uint64_t limit, plan_size_fn size, void *ctx)
+void plan_grow(struct staging_plan *p, uint64_t limit, plan_size_fn size,
+	       void *ctx)
 {
 	uint64_t bytes = 1, before = GET(p->next);
 
@@ -189,7 +190,7 @@ void plan_grow(struct plan *p, uint64_t limit, plan_size_fn size, void *ctx)
 
 /* --- making --------------------------------------------------------------- */
 
-static void count_held(struct plan *p, uint32_t held[PLAN_MEMBERS])
+static void count_held(struct staging_plan *p, uint32_t held[PLAN_MEMBERS])
 {
 	struct range r = range_of(p);
 
@@ -203,7 +204,7 @@ static void count_held(struct plan *p, uint32_t held[PLAN_MEMBERS])
 	}
 }
 
-static bool may_claim(struct plan *p, uint32_t me, uint32_t most)
+static bool may_claim(struct staging_plan *p, uint32_t me, uint32_t most)
 {
 	uint32_t held[PLAN_MEMBERS] = { 0 };
 
@@ -214,8 +215,8 @@ static bool may_claim(struct plan *p, uint32_t me, uint32_t most)
 	return held[me] < most;
 }
 
-int plan_claim(struct plan *p, uint32_t me, uint32_t most, uint64_t limit,
-	       uint64_t *ret)
+int plan_claim(struct staging_plan *p, uint32_t me, uint32_t most,
+	       uint64_t limit, uint64_t *ret)
 {
 	struct range r = range_of(p);
 
@@ -236,8 +237,8 @@ int plan_claim(struct plan *p, uint32_t me, uint32_t most, uint64_t limit,
 	return -EAGAIN;
 }
 
-int plan_publish(struct plan *p, uint32_t me, uint64_t index, uint32_t n,
-		 uint64_t now_ns, double read_share)
+int plan_publish(struct staging_plan *p, uint32_t me, uint64_t index,
+		 uint32_t n, uint64_t now_ns, double read_share)
 {
 	struct plan_batch *b = plan_find(p, index);
 
@@ -251,12 +252,12 @@ int plan_publish(struct plan *p, uint32_t me, uint64_t index, uint32_t n,
 	return 0;
 }
 
-void plan_use(struct plan *p, uint32_t me, uint64_t done)
+void plan_use(struct staging_plan *p, uint32_t me, uint64_t done)
 {
 	PUT(p->member[me].done, done);
 }
 
-void plan_give_back(struct plan *p, uint32_t me)
+void plan_give_back(struct staging_plan *p, uint32_t me)
 {
 	struct range r = range_of(p);
 
@@ -268,7 +269,7 @@ void plan_give_back(struct plan *p, uint32_t me)
 	}
 }
 
-void plan_leave(struct plan *p, uint32_t member, enum plan_life how)
+void plan_leave(struct staging_plan *p, uint32_t member, enum plan_life how)
 {
 	/* the death of one that has left is no news */
 	if (is_alive(p, member))
@@ -276,7 +277,7 @@ void plan_leave(struct plan *p, uint32_t member, enum plan_life how)
 	plan_give_back(p, member);
 }
 
-uint32_t plan_n_ready(struct plan *p, uint64_t index)
+uint32_t plan_n_ready(struct staging_plan *p, uint64_t index)
 {
 	uint32_t n = 0;
 

@@ -54,7 +54,7 @@ struct plan_batch {
 	double read_share; /* as struct delivery */
 };
 
-struct plan {
+struct staging_plan {
 	/* futexes: counters of changes */
 	_Atomic uint32_t published; /* for those that use batches */
 	_Atomic uint32_t changed;   /* for those that make batches */
@@ -79,32 +79,33 @@ typedef uint64_t (*plan_size_fn)(void *ctx, uint64_t index);
 
 /* Is it a state that members can leave? Corrects what a killed one left half
  * done. */
-bool plan_valid(struct plan *p);
-uint32_t plan_n_members(const struct plan *p, enum plan_life life);
+bool plan_valid(struct staging_plan *p);
+uint32_t plan_n_members(const struct staging_plan *p, enum plan_life life);
 /* The batch, if it is in the area; else NULL. */
-struct plan_batch *plan_find(struct plan *p, uint64_t index);
+struct plan_batch *plan_find(struct staging_plan *p, uint64_t index);
 
 /* Drop what no living member needs. True: room for others. */
-bool plan_free(struct plan *p);
+bool plan_free(struct staging_plan *p);
 /* Add the batches below `limit` for which there is room. */
-void plan_grow(struct plan *p, uint64_t limit, plan_size_fn size, void *ctx);
+void plan_grow(struct staging_plan *p, uint64_t limit, plan_size_fn size,
+	       void *ctx);
 /*
  * The next batch below `limit` that `me` has to make. It may hold `most`, and
  * one more than any other living member, so that all make equally many however
  * little room there is. -EAGAIN: not now.
  */
-int plan_claim(struct plan *p, uint32_t me, uint32_t most, uint64_t limit,
-	       uint64_t *ret);
+int plan_claim(struct staging_plan *p, uint32_t me, uint32_t most,
+	       uint64_t limit, uint64_t *ret);
 /* A batch that `me` holds is made. -EPROTO: it does not hold it. */
-int plan_publish(struct plan *p, uint32_t me, uint64_t index, uint32_t n,
-		 uint64_t now_ns, double read_share);
+int plan_publish(struct staging_plan *p, uint32_t me, uint64_t index,
+		 uint32_t n, uint64_t now_ns, double read_share);
 /* `me` has used all batches below this one. */
-void plan_use(struct plan *p, uint32_t me, uint64_t done);
+void plan_use(struct staging_plan *p, uint32_t me, uint64_t done);
 /* Open again what `me` holds. */
-void plan_give_back(struct plan *p, uint32_t me);
+void plan_give_back(struct staging_plan *p, uint32_t me);
 /* The member has left or died, as `how` says; others take its batches over. */
-void plan_leave(struct plan *p, uint32_t member, enum plan_life how);
+void plan_leave(struct staging_plan *p, uint32_t member, enum plan_life how);
 /* Batches ready from `index` on, one after the other. */
-uint32_t plan_n_ready(struct plan *p, uint64_t index);
+uint32_t plan_n_ready(struct staging_plan *p, uint64_t index);
 
 #endif

@@ -133,7 +133,7 @@ static int deaths_start(struct deaths *d)
 #define PATIENCE_NS (200 * NS_PER_MS)
 
 struct staging {
-	struct area area;
+	struct staging_area area;
 	struct tick *tick;
 	uint64_t wait_ns;
 	char name[AREA_NAME + 1];
@@ -182,7 +182,7 @@ static uint64_t deadline_in(const struct staging *s, uint64_t wall_ns)
 /* -ETIMEDOUT: not until the deadline; -ECANCELED: nor after staging_stop. */
 static int lock_area(struct staging *s, uint64_t deadline)
 {
-	struct plan *p = s->area.plan;
+	struct staging_plan *p = s->area.plan;
 	uint64_t stopped = 0; /* since then */
 
 	for (;;) {
@@ -207,7 +207,7 @@ static int lock_area(struct staging *s, uint64_t deadline)
 /* Has nobody else written what this member writes? */
 static bool is_sound(struct staging *s)
 {
-	struct plan *p = s->area.plan;
+	struct staging_plan *p = s->area.plan;
 	const struct plan_member *me = &p->member[s->area.me];
 
 	return plan_valid(p) && PLAN_GET(me->life) == PLAN_ALIVE &&
@@ -295,7 +295,7 @@ static int too_few(const struct staging *s, uint32_t n, struct err *err)
 
 static int wait_for_all(struct staging *s, struct err *err)
 {
-	struct plan *p = s->area.plan;
+	struct staging_plan *p = s->area.plan;
 	uint64_t deadline = s->wait_ns ? deadline_in(s, s->wait_ns)
 				       : TICK_NEVER;
 	bool late = false;
@@ -343,7 +343,7 @@ static void member_died(void *ctx, uint32_t i)
 
 static int watch_others(struct staging *s, struct err *err)
 {
-	const struct plan *p = s->area.plan;
+	const struct staging_plan *p = s->area.plan;
 	int r = deaths_new(PLAN_MEMBERS, member_died, s, &s->deaths);
 
 	for (uint32_t i = 0; r == 0 && i < PLAN_MEMBERS; i++) {
@@ -381,7 +381,7 @@ int staging_begin(struct staging *s, struct err *err)
 /* Under the lock. */
 static struct staging_stats stats_of(const struct staging *s)
 {
-	const struct plan *p = s->area.plan;
+	const struct staging_plan *p = s->area.plan;
 	struct staging_stats ret = s->stats;
 
 	ret.died = plan_n_members(p, PLAN_DIED);
@@ -460,7 +460,7 @@ void staging_resume(struct staging *s)
 int staging_enter(struct staging *s, uint64_t from, uint64_t limit,
 		  plan_size_fn size, void *ctx)
 {
-	struct plan *p = s->area.plan;
+	struct staging_plan *p = s->area.plan;
 	int r = begin(s);
 
 	if (r < 0)
@@ -479,7 +479,7 @@ int staging_enter(struct staging *s, uint64_t from, uint64_t limit,
 
 int staging_claim(struct staging *s, uint32_t most, uint64_t *ret)
 {
-	struct plan *p = s->area.plan;
+	struct staging_plan *p = s->area.plan;
 
 	for (;;) {
 		uint32_t value;
@@ -572,7 +572,7 @@ static int find_ready(struct staging *s, struct staged_batch *ret)
 
 int staging_take(struct staging *s, uint64_t deadline, struct staged_batch *ret)
 {
-	struct plan *p = s->area.plan;
+	struct staging_plan *p = s->area.plan;
 	bool late = false;
 
 	for (;;) {

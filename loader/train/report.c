@@ -103,7 +103,7 @@ static json_t *ceiling_json(const struct ceiling *c)
 			 "before the run");
 }
 
-static json_t *times_json(const struct report *r, const struct account *a,
+static json_t *times_json(const struct report *r, const struct train_account *a,
 			  bool total)
 {
 	json_t *j = account_json(a, total);
@@ -169,7 +169,7 @@ static json_t *pin_json(const struct report *r)
  */
 static double real_read(const struct report *r, const json_t *fs)
 {
-	const struct account *a = &r->total;
+	const struct train_account *a = &r->total;
 	double read_us = hist_mean(&a->work.read) / NS_PER_US;
 	double device_us = json_get_number(
 		json_object_get(json_object_get(fs, "latency_us"), "requested"),
@@ -184,7 +184,7 @@ static double real_read(const struct report *r, const json_t *fs)
 /* The part of the pin stage by which real copies exceed the profile's. */
 static double real_pin(const struct report *r)
 {
-	const struct account *a = &r->total;
+	const struct train_account *a = &r->total;
 	double n = (double)a->queue.n; /* batches */
 	double profile =
 		n > 0 ? n * (double)gpu_copy_ns(
@@ -197,7 +197,7 @@ static double real_pin(const struct report *r)
 
 static double real_share(const struct report *r, const json_t *fs)
 {
-	const struct account *a = &r->total;
+	const struct train_account *a = &r->total;
 	double ns = real_read(r, fs) * (double)a->all.fetch_stall_ns +
 		    real_pin(r) * (double)a->all.pin_stall_ns;
 
@@ -209,7 +209,7 @@ static double real_share(const struct report *r, const json_t *fs)
 
 static struct rig rig_of(const struct report *r, const json_t *fs)
 {
-	const struct account *a = &r->total;
+	const struct train_account *a = &r->total;
 	json_auto_t *late = tick_error_json(r->tick);
 	double wall_s = (double)a->wall_ns / NS_PER_S;
 	struct rig rig = {
@@ -325,7 +325,7 @@ static double percent(uint64_t part, uint64_t whole)
 }
 
 /* The share of the epoch that a GPU spent on average. */
-static double mean_percent(const struct account *a, uint64_t ns)
+static double mean_percent(const struct train_account *a, uint64_t ns)
 {
 	return percent(account_mean(a, ns), a->elapsed_ns);
 }
@@ -334,8 +334,8 @@ static double mean_percent(const struct account *a, uint64_t ns)
  * each epoch. Arbitrary: the record has the number all the same. */
 enum { AU_STEPS = 3 };
 
-static void row(const struct account *a, size_t n_epochs, const char *name,
-		FILE *f)
+static void row(const struct train_account *a, size_t n_epochs,
+		const char *name, FILE *f)
 {
 	char au[16] = "-", hits[16] = "-";
 	double s = seconds(a->elapsed_ns);
@@ -357,7 +357,7 @@ static void row(const struct account *a, size_t n_epochs, const char *name,
 		mean_percent(a, a->all.transfer_stall_ns), hits);
 }
 
-static void slow_reads(const struct account *a, double wait, double share,
+static void slow_reads(const struct train_account *a, double wait, double share,
 		       FILE *f)
 {
 	bool all_hits = a->on_mount && a->hits && !a->misses;
@@ -380,7 +380,7 @@ static void slow_reads(const struct account *a, double wait, double share,
 }
 
 /* Reports the longest stall before a step. */
-static void slow_batches(const struct report *r, const struct account *a,
+static void slow_batches(const struct report *r, const struct train_account *a,
 			 uint64_t most, FILE *f)
 {
 	double wait = mean_percent(a, a->all.data_wait_ns);
@@ -421,7 +421,8 @@ static void slow_batches(const struct report *r, const struct account *a,
 
 /* Of the host stalls, what the model's warmup_ms added. Only the first epoch
  * has it. */
-static uint64_t first_steps(const struct report *r, const struct account *a)
+static uint64_t first_steps(const struct report *r,
+			    const struct train_account *a)
 {
 	const struct conf_list *l = &r->model->warmup_ms;
 	const double *ms = l->items;
@@ -437,7 +438,8 @@ static uint64_t first_steps(const struct report *r, const struct account *a)
 
 /* Reports the longest stall, and what would shorten it. Below 5 % only a faster
  * GPU helps. */
-static void bottleneck(const struct report *r, const struct account *a, FILE *f)
+static void bottleneck(const struct report *r, const struct train_account *a,
+		       FILE *f)
 {
 	uint64_t between = a->all.allreduce_ns + a->all.barrier_wait_ns;
 	uint64_t most = MAX(MAX(a->all.fetch_stall_ns, a->all.prep_stall_ns),
@@ -497,7 +499,7 @@ static void bottleneck(const struct report *r, const struct account *a, FILE *f)
  */
 static bool failures(const struct report *r, FILE *f)
 {
-	const struct account *a = &r->total;
+	const struct train_account *a = &r->total;
 	const json_t *j = json_object_get(r->simulated, "failures");
 	json_int_t n = json_integer_value(json_object_get(j, "n"));
 	double delay = json_real_value(json_object_get(j, "delay_s"));
@@ -522,7 +524,7 @@ static bool failures(const struct report *r, FILE *f)
  * one waited besides is a sentence of its own. */
 static void judge(const struct report *r, FILE *f)
 {
-	const struct account *first = r->n_epochs ? r->epoch[0] : NULL;
+	const struct train_account *first = r->n_epochs ? r->epoch[0] : NULL;
 	double cold, warm;
 
 	if (r->n_epochs < 2 || !r->warm.steps) {
@@ -542,7 +544,7 @@ static void judge(const struct report *r, FILE *f)
 /* The overhead between several GPUs and, with -v, each GPU's times. */
 static void between_gpus(const struct report *r, FILE *f)
 {
-	const struct account *a = &r->total;
+	const struct train_account *a = &r->total;
 
 	if (a->gpus < 2)
 		return;

@@ -38,18 +38,18 @@ struct report {
 	const struct train_prep *prep;
 	const struct train_node *node;
 	const struct tick *tick;
-	const struct mount *mount;
+	const struct dataset_mount *mount;
 	const struct dataset *data;
 	const struct bad_samples *bad;
 	const struct format_result *how; /* valid if data was opened */
 	struct ceiling ceiling;
-	uint64_t pinned_bytes;	/* peak of locked memory */
-	struct err unpinned;	/* why --pin auto does not pin; or no text */
-	struct account **epoch; /* n_epochs */
+	uint64_t pinned_bytes; /* peak of locked memory */
+	struct err unpinned;   /* why --pin auto does not pin; or no text */
+	struct train_account **epoch; /* n_epochs */
 	size_t n_epochs;
-	struct account total;
-	struct account warm;	  /* all epochs but the first */
-	struct analysis analysis; /* samples 0: not requested */
+	struct train_account total;
+	struct train_account warm; /* all epochs but the first */
+	struct analysis analysis;  /* samples 0: not requested */
 	const struct resume *resume;
 	const struct device *device;
 	struct staging *staging; /* NULL: shared with no other jobs */

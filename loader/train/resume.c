@@ -34,7 +34,8 @@ static json_t *hex(uint64_t v)
 	return json_string(text);
 }
 
-json_t *resume_samples(const struct train_options *o, const struct schedule *s)
+json_t *resume_samples(const struct train_options *o,
+		       const struct order_schedule *s)
 {
 	_cleanup_free_ char *order =
 		plugin_choice_text(&s->c.order->plugin, s->c.in.options);
@@ -52,7 +53,8 @@ json_t *resume_samples(const struct train_options *o, const struct schedule *s)
 		(json_int_t)o->world_size);
 }
 
-json_t *resume_identity(const struct train_options *o, const struct schedule *s)
+json_t *resume_identity(const struct train_options *o,
+			const struct order_schedule *s)
 {
 	json_t *j = resume_samples(o, s);
 	json_t *model = json_pack("{s:s, s:s?, s:I, s:s, s:s, s:I}", "--model",
@@ -362,7 +364,7 @@ static int open_dir(struct resume *r, struct err *err)
  */
 static int check_scale(const struct train_options *o, struct err *err)
 {
-	struct mount m;
+	struct dataset_mount m;
 	json_auto_t *stats = NULL;
 	double scale = o->checkpoint_scale, theirs = 1;
 
@@ -392,7 +394,7 @@ void resume_init(struct resume *r)
 }
 
 int resume_open(struct resume *r, const struct train_options *o,
-		const struct schedule *schedule, uint64_t steps,
+		const struct order_schedule *schedule, uint64_t steps,
 		struct err *err)
 {
 	int e;
@@ -486,7 +488,8 @@ int resume_start(struct resume *r, struct tick *tick,
 	return checkpoint_new(&c, &r->checkpoint, err);
 }
 
-void resume_take(struct resume *r, const struct delivery *d, struct account *a)
+void resume_take(struct resume *r, const struct delivery *d,
+		 struct train_account *a)
 {
 	double bits = visited_class_bits(&r->visited, d);
 

@@ -62,17 +62,18 @@ void resume_init(struct resume *r);
  * Close with resume_close, failed or not.
  */
 int resume_open(struct resume *r, const struct train_options *o,
-		const struct schedule *schedule, uint64_t steps,
+		const struct order_schedule *schedule, uint64_t steps,
 		struct err *err);
 void resume_close(struct resume *r);
 
 /* The options that decide which samples are in which batch, by name; NULL: no
  * memory. */
-json_t *resume_samples(const struct train_options *o, const struct schedule *s);
+json_t *resume_samples(const struct train_options *o,
+		       const struct order_schedule *s);
 /* Those, and the ones that decide what a checkpoint holds: all parts of a run
  * must share them. */
 json_t *resume_identity(const struct train_options *o,
-			const struct schedule *s);
+			const struct order_schedule *s);
 
 /* Is the size of a checkpoint known, if any are requested? -ENODATA. */
 int resume_check(const struct train_options *o, const struct gpu_profile *gpu,
@@ -89,7 +90,8 @@ int resume_start(struct resume *r, struct tick *tick,
 		 struct err *err);
 
 /* The next step trains on this batch; adds the batch's samples to `a`. */
-void resume_take(struct resume *r, const struct delivery *d, struct account *a);
+void resume_take(struct resume *r, const struct delivery *d,
+		 struct train_account *a);
 /* That step is done. True: a checkpoint is due. */
 bool resume_step(struct resume *r);
 /* Skip the rest of the epoch. */

@@ -58,7 +58,7 @@ static int train(struct train *t, const struct pipeline_config *c,
 }
 
 static int run(const struct device_job *job, const struct pipeline_config *c,
-	       struct account *a, struct err *err)
+	       struct train_account *a, struct err *err)
 {
 	_cleanup_free_ struct train *t = calloc(1, sizeof(*t));
 	struct device *d = device_local_new();
@@ -82,7 +82,7 @@ static int run(const struct device_job *job, const struct pipeline_config *c,
 
 /* The steps at a time scale. */
 static int measure(struct device_job *job, struct pipeline_config *c,
-		   double scale, struct account *ret, struct err *err)
+		   double scale, struct train_account *ret, struct err *err)
 {
 	int r;
 
@@ -104,7 +104,7 @@ static int ceiling_measure(const struct device_job *like, uint32_t batch,
 			   uint64_t sample_bytes, double time_scale,
 			   struct ceiling *ret, struct err *err)
 {
-	_cleanup_free_ struct account *a = malloc(sizeof(*a));
+	_cleanup_free_ struct train_account *a = malloc(sizeof(*a));
 	struct device_job job = *like;
 	double ns = (double)device_local_ns(&job, job.batch * sample_bytes) *
 		    CEILING_STEPS;
@@ -589,7 +589,7 @@ uint64_t session_epoch_samples(const struct session *s)
 int session_begin(struct session *s, struct err *err)
 {
 	uint64_t epoch = s->resume.point.epoch;
-	struct account *a;
+	struct train_account *a;
 	int r = s->ended;
 
 	s->checkpoints = resume_stats(&s->resume);
@@ -685,7 +685,7 @@ static int cut_short(struct session *s, struct err *err)
 static void complete_account(struct session *s)
 {
 	struct checkpoint_stats now = resume_stats(&s->resume);
-	struct account *a = TAKE_PTR(s->account);
+	struct train_account *a = TAKE_PTR(s->account);
 	struct mount_hits hits = { 0 };
 
 	a->checkpoints = now.n - s->checkpoints.n;
@@ -773,7 +773,7 @@ const struct report *session_report(struct session *s)
 int session_collect(struct session *s, struct err *err)
 {
 	struct report *p = &s->report;
-	_cleanup_free_ struct account **a = NULL;
+	_cleanup_free_ struct train_account **a = NULL;
 	json_auto_t *own = NULL;
 
 	if (s->comm->size == 1)

@@ -748,7 +748,7 @@ int session_open(struct session *s, struct err *err)
 		r = agree(s, err);
 	if (r < 0)
 		return r;
-	s->report.epoch = calloc(o->epochs, sizeof(struct account *));
+	s->report.epoch = calloc(o->epochs, sizeof(struct train_account *));
 	if (!s->report.epoch)
 		return err_set(err, -ENOMEM, "out of memory");
 	set_train(s);

@@ -65,12 +65,12 @@ struct session {
 	struct train_prep prep;
 	struct train_node node;
 	struct format_result how;
-	struct mount mount;
-	struct schedule schedule;
+	struct dataset_mount mount;
+	struct order_schedule schedule;
 	uint32_t direct;   /* as struct engine_config */
 	uint64_t *address; /* as struct flow_config */
 	uint32_t *holder;  /* as struct order_input */
-	struct timeline timeline;
+	struct step_timeline timeline;
 	FILE *step_log;
 	struct session_way way[OFFLOAD_WAYS]; /* of --loader service */
 	uint32_t n_ways;
@@ -79,8 +79,8 @@ struct session {
 	struct pipeline_config config;
 	struct train train;
 	struct bad_samples bad;
-	struct account *account;  /* of the current epoch; NULL: none */
-	struct observed observed; /* fills in `account` */
+	struct train_account *account; /* of the current epoch; NULL: none */
+	struct observed observed;      /* fills in `account` */
 	struct announcer announcer;
 	struct mount_hits hits; /* at the start of the epoch */
 	bool hits_known;

@@ -26,8 +26,8 @@ struct stages {
 	struct train_prep prep;
 	struct dataset data;
 	struct format_result how;
-	struct mount mount;
-	struct schedule schedule;
+	struct dataset_mount mount;
+	struct order_schedule schedule;
 };
 
 /* -EINVAL and others, with a text. Free with stages_close, failed or not;

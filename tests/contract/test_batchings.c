@@ -71,7 +71,7 @@ static struct {
 	uint64_t opened_ns; /* before gate */
 } slow;
 
-static int next(void *state, struct feed *feed, struct fetch **ret,
+static int next(void *state, struct feed *feed, struct engine_fetch **ret,
 		struct err *err)
 {
 	int r = engine_sync.next(state, feed, ret, err);

@@ -502,8 +502,8 @@ static void *scribble(void *arg)
 
 	for (unsigned n = 0; n < 2000; n++) {
 		char noise[64];
-		size_t at =
-			rng_below(&rng, sizeof(struct plan) - sizeof(noise));
+		size_t at = rng_below(&rng, sizeof(struct staging_plan) -
+						    sizeof(noise));
 
 		rng_bytes_at(rng_u64(&rng), 0, noise, sizeof(noise));
 		memcpy(map + at, noise, rng_below(&rng, sizeof(noise)));
@@ -531,8 +531,8 @@ static void a_member_survives_what_others_write(void **state)
 	snprintf(path, sizeof(path), "%s/gpemu-test.area", dir);
 	fd = open(path, O_RDWR);
 	assert_true(fd >= 0);
-	map = mmap(NULL, sizeof(struct plan) + 4096, PROT_READ | PROT_WRITE,
-		   MAP_SHARED, fd, 0);
+	map = mmap(NULL, sizeof(struct staging_plan) + 4096,
+		   PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(map, MAP_FAILED);
 	assert_int_equal(staging_join(&c, &m[1].s, &err), 0);
 	for (unsigned i = 0; i < 2; i++) {
@@ -559,7 +559,7 @@ static void a_member_survives_what_others_write(void **state)
 		pthread_join(maker[i], NULL);
 		staging_free(m[i].s);
 	}
-	munmap(map, sizeof(struct plan) + 4096);
+	munmap(map, sizeof(struct staging_plan) + 4096);
 	close(fd);
 	tick_free(tick);
 }

@@ -9,7 +9,7 @@
 #include "loader/dataset/format.h"
 #include "tests/fuzz/fuzz.h"
 
-static void check_part(const struct part *p, uint64_t size)
+static void check_part(const struct dataset_part *p, uint64_t size)
 {
 	for (size_t i = 0; i < p->n; i++) {
 		const struct part_sample *s = &p->sample[i];
@@ -30,7 +30,7 @@ static inline void scan_choice(const struct format_ops *f, const char *choice,
 	const struct plugin *const table[] = { &f->plugin, NULL };
 	struct plugin_choice c;
 	struct err err = { 0 };
-	struct part part = { 0 };
+	struct dataset_part part = { 0 };
 	struct peek p;
 	int r;
 

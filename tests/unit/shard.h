@@ -59,13 +59,14 @@ static inline void drop(struct bytes *b)
 
 /* Scan exactly these bytes, from a copy that ends where they do. */
 static inline int scan_with(const struct format_ops *f, const struct bytes *b,
-			    const void *o, struct part *ret, struct err *err)
+			    const void *o, struct dataset_part *ret,
+			    struct err *err)
 {
 	uint8_t *own = calloc(b->n ? b->n : 1, 1);
 	struct peek p;
 	int r;
 
-	*ret = (struct part){ 0 };
+	*ret = (struct dataset_part){ 0 };
 	*err = (struct err){ 0 };
 	if (b->n)
 		memcpy(own, b->v, b->n);
@@ -80,10 +81,10 @@ static inline int scan_with(const struct format_ops *f, const struct bytes *b,
 	return r;
 }
 
-static inline struct part good(const struct format_ops *f,
-			       const struct bytes *b)
+static inline struct dataset_part good(const struct format_ops *f,
+				       const struct bytes *b)
 {
-	struct part p;
+	struct dataset_part p;
 	struct err err;
 
 	if (scan_with(f, b, NULL, &p, &err) < 0)
@@ -95,7 +96,7 @@ static inline void refused_with(const struct format_ops *f,
 				const struct bytes *b, const void *o,
 				const char *why)
 {
-	struct part p;
+	struct dataset_part p;
 	struct err err;
 
 	assert_int_equal(scan_with(f, b, o, &p, &err), -EINVAL);
@@ -117,7 +118,7 @@ static inline void cut_anywhere(const struct format_ops *f,
 {
 	for (size_t n = 0; n < b->n; n++) {
 		struct bytes cut = { b->v, n };
-		struct part p;
+		struct dataset_part p;
 		struct err err;
 		int r = scan_with(f, &cut, NULL, &p, &err);
 
@@ -129,9 +130,9 @@ static inline void cut_anywhere(const struct format_ops *f,
 	}
 }
 
-static inline void sample_is(const struct bytes *b, const struct part *p,
-			     size_t i, const char *name, const char *data,
-			     uint32_t label)
+static inline void sample_is(const struct bytes *b,
+			     const struct dataset_part *p, size_t i,
+			     const char *name, const char *data, uint32_t label)
 {
 	const struct part_sample *s = &p->sample[i];
 

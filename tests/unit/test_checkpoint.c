@@ -381,7 +381,7 @@ static int save_and_resume(struct fixture *f, uint64_t epoch_step, uint32_t n)
 				     .in = { .n = SAMPLES },
 				     .data = &data,
 				     .world = 1 };
-	struct schedule schedule;
+	struct order_schedule schedule;
 	struct resume r;
 	struct err err = { 0 };
 	int ret;

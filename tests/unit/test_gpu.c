@@ -188,7 +188,7 @@ static void a_data_wait_is_split(void **state)
 		.n = 4, .complete_ns = 160, .ready_ns = 170, .read_share = .75
 	};
 	struct stalls none = { 0 };
-	struct account a = { 0 };
+	struct train_account a = { 0 };
 
 	(void)state;
 	account_begin_step(&a, 1);
@@ -231,7 +231,7 @@ static void who_waits_for_a_late_batch_waits_for_data(void **state)
 	};
 	struct gpu_step first = { .data_wait_ns = 10, .barrier_wait_ns = 80 };
 	struct delivery early = { .n = 4, .complete_ns = 110, .ready_ns = 110 };
-	struct account a = { 0 };
+	struct train_account a = { 0 };
 	struct stalls late = account_stalls(100, &d, &s);
 
 	(void)state;

@@ -27,7 +27,7 @@ static void make(struct dataset *d, bool shards)
 	*d = (struct dataset){ .dirfd = -1 };
 	for (unsigned s = 0; s < SHARDS; s++) {
 		struct origin o = { .size = 1000, .mtime_ns = -5, .ino = s };
-		struct part p = { .n_groups = 2 };
+		struct dataset_part p = { .n_groups = 2 };
 		char name[32];
 
 		for (unsigned i = 0; i < EACH; i++) {
@@ -95,7 +95,7 @@ static void a_dataset_is_built_of_parts(void **state)
 
 static void labels_of_numbers_win(void **state)
 {
-	struct part p = { 0 };
+	struct dataset_part p = { 0 };
 	struct dataset d = { .dirfd = -1 };
 	struct builder b = { .d = &d };
 	struct origin o = { 0 };

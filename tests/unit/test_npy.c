@@ -40,7 +40,7 @@ static void arrays_are_records(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(ok); i++) {
 		struct bytes b = { 0 };
-		struct part p;
+		struct dataset_part p;
 
 		npy(&b, ok[i].dict, ok[i].bytes);
 		p = good(&format_npy, &b);
@@ -173,7 +173,7 @@ static void the_array_x_or_the_first(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct zip z = { 0 };
-		struct part p;
+		struct dataset_part p;
 
 		zip_member(&z, "readme", "", 0);
 		zip_member(&z, names[i][0], dict, 4);

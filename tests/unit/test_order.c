@@ -512,7 +512,7 @@ static void check_schedule(bool may_repeat, uint32_t at, uint32_t sample,
 		.in = { .n = 100, .options = options },
 		.world = 1,
 	};
-	struct schedule s;
+	struct order_schedule s;
 	struct err err = { 0 };
 	uint32_t all[100];
 
@@ -797,7 +797,7 @@ static void a_sample_outside_the_dataset_is_an_error(void **state)
 
 	(void)state;
 	for (int whole = 0; whole < 2; whole++) {
-		struct schedule s;
+		struct order_schedule s;
 		struct err err = { 0 };
 		uint32_t all[N + 1];
 

@@ -12,9 +12,9 @@
 
 enum { MEMBERS = 4, ALL = 300, BYTES = 4096, LARGEST = 1500 };
 
-static struct plan *new_plan(void)
+static struct staging_plan *new_plan(void)
 {
-	struct plan *p = calloc(1, sizeof(*p));
+	struct staging_plan *p = calloc(1, sizeof(*p));
 
 	p->jobs = MEMBERS;
 	p->bytes = BYTES;
@@ -32,7 +32,7 @@ static uint64_t size_of(void *ctx, uint64_t index)
 }
 
 /* The batches in the area are inside the ring, one beside the other. */
-static void check_ring(struct plan *p)
+static void check_ring(struct staging_plan *p)
 {
 	char used[BYTES] = { 0 };
 
@@ -50,7 +50,7 @@ static void check_ring(struct plan *p)
 }
 
 struct life {
-	struct plan *p;
+	struct staging_plan *p;
 	struct rng rng;
 	uint64_t held[MEMBERS][PLAN_BATCHES]; /* claimed, by member */
 	uint32_t n_held[MEMBERS];
@@ -154,7 +154,7 @@ static void members_die_at_any_time(void **state)
 
 static void a_member_makes_no_more_than_its_share(void **state)
 {
-	struct plan *p = new_plan();
+	struct staging_plan *p = new_plan();
 	uint64_t index;
 
 	(void)state;
@@ -181,7 +181,7 @@ static void a_member_makes_no_more_than_its_share(void **state)
 
 static void batches_that_all_leave_out_are_skipped(void **state)
 {
-	struct plan *p = new_plan();
+	struct staging_plan *p = new_plan();
 	uint64_t index;
 
 	(void)state;
@@ -206,7 +206,7 @@ static void batches_that_all_leave_out_are_skipped(void **state)
 static void garbage_ends_no_loop_late_and_leaves_no_array(void **state)
 {
 	struct rng rng = rng_stream(1, "garbage", 0);
-	struct plan *p = new_plan();
+	struct staging_plan *p = new_plan();
 	uint64_t index;
 
 	(void)state;
@@ -237,7 +237,7 @@ static void garbage_ends_no_loop_late_and_leaves_no_array(void **state)
 /* The numbers change between the check and the loop. */
 static void no_loop_is_longer_than_the_area(void **state)
 {
-	struct plan *p = new_plan();
+	struct staging_plan *p = new_plan();
 
 	(void)state;
 	p->first = 7;
@@ -251,7 +251,7 @@ static void no_loop_is_longer_than_the_area(void **state)
 
 static void a_state_that_no_member_leaves_is_not_valid(void **state)
 {
-	struct plan *p = new_plan(), *good = malloc(sizeof(*good));
+	struct staging_plan *p = new_plan(), *good = malloc(sizeof(*good));
 	struct plan_batch *b = &p->batch[0];
 	uint64_t index;
 

@@ -49,7 +49,7 @@ static void tar_file(struct bytes *b, const char *name, const char *text)
 static void tar_groups_members_by_key(void **state)
 {
 	struct bytes b = { 0 };
-	struct part p;
+	struct dataset_part p;
 
 	(void)state;
 	tar_member(&b, "./d/", '5', "", 0);
@@ -74,7 +74,8 @@ static void tar_groups_members_by_key(void **state)
 }
 
 /* "n name name", or "" for none of this kind. */
-static void note_is(const struct part *p, const char *key, const char *want)
+static void note_is(const struct dataset_part *p, const char *key,
+		    const char *want)
 {
 	char text[400] = "";
 
@@ -94,7 +95,7 @@ static void note_is(const struct part *p, const char *key, const char *want)
 static void tar_counts_what_is_no_sample(void **state)
 {
 	struct bytes b = { 0 };
-	struct part p;
+	struct dataset_part p;
 
 	(void)state;
 	tar_file(&b, "__index__", "WebDataset's own");
@@ -128,7 +129,7 @@ static void tar_counts_what_is_no_sample(void **state)
 static void tar_texts_are_data_if_nothing_else_is(void **state)
 {
 	struct bytes b = { 0 };
-	struct part p;
+	struct dataset_part p;
 
 	(void)state;
 	tar_file(&b, "1.txt", "one");
@@ -157,7 +158,7 @@ static void tar_labels_apart_are_refused(void **state)
 static void tar_ends_at_zeros(void **state)
 {
 	struct bytes b = { 0 };
-	struct part p;
+	struct dataset_part p;
 
 	(void)state;
 	tar_file(&b, "1.jpg", "one");
@@ -175,7 +176,7 @@ static void tar_long_names_and_sizes(void **state)
 	static const char wide[12] = { (char)0x80, [11] = 3 };
 	char name[400] = "";
 	struct bytes b = { 0 };
-	struct part p;
+	struct dataset_part p;
 
 	(void)state;
 	memset(name, 'n', 300);

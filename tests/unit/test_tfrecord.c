@@ -36,7 +36,7 @@ static void crc_is_castagnoli(void **state)
 static void records_are_samples(void **state)
 {
 	struct bytes b = { 0 };
-	struct part p;
+	struct dataset_part p;
 
 	(void)state;
 	p = good(&format_tfrecord, &b);
@@ -60,7 +60,7 @@ static void records_with_wrong_sums(void **state)
 						      NULL };
 	struct plugin_choice verify;
 	struct bytes b = { 0 };
-	struct part p;
+	struct dataset_part p;
 
 	(void)state;
 	record(&b, "one", 3);
@@ -145,7 +145,7 @@ static void an_example_is_its_image(void **state)
 {
 	struct bytes packed = example("\x0a\x02\x81\x01", 4);
 	struct bytes single = example("\x08\x03", 2), b = { 0 };
-	struct part p;
+	struct dataset_part p;
 
 	(void)state;
 	record(&b, packed.v, packed.n);
@@ -170,7 +170,7 @@ static void an_example_is_its_image(void **state)
 }
 
 /* The number of records, and the first feature, of a note. */
-static void note_is(const struct part *p, const char *key, unsigned n,
+static void note_is(const struct dataset_part *p, const char *key, unsigned n,
 		    const char *name)
 {
 	for (size_t i = 0; i < p->notes.n; i++) {
@@ -209,7 +209,7 @@ static void features_have_usual_names_or_chosen_ones(void **state)
 	struct plugin_choice c;
 	struct bytes b = { 0 };
 	struct err err;
-	struct part p;
+	struct dataset_part p;
 
 	(void)state;
 	add_tfds(&b, "image", 3);

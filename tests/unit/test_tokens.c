@@ -52,7 +52,7 @@ static void every_window_exactly_once(void **state)
 		c = choose(format_table, text);
 		for (size_t n = 0; n < 40; n++) {
 			struct bytes b = tokens(n, 2);
-			struct part p;
+			struct dataset_part p;
 			struct err err;
 			size_t want = n ? (n - 1) / length : 0;
 
@@ -491,7 +491,7 @@ static void a_header_is_skipped_and_has_the_width(void **state)
 		struct bytes b = with_header(all[i].magic, all[i].version, 91,
 					     all[i].bytes);
 		struct err err;
-		struct part p;
+		struct dataset_part p;
 
 		if (scan_with(&format_tokens, &b, c.options, &p, &err) < 0)
 			fail_msg("%s", err.text);
@@ -538,7 +538,7 @@ static void what_is_no_stream_of_tokens_is_refused(void **state)
 			with_header(all[i].magic, all[i].version, 9, 2);
 		struct plugin_choice c = choose(format_table, all[i].format);
 		struct err err;
-		struct part p;
+		struct dataset_part p;
 
 		if (all[i].cut < 0)
 			add_zeros(&b, (size_t)-all[i].cut);
@@ -560,7 +560,7 @@ static void four_bytes_are_not_read_as_two(void **state)
 {
 	struct bytes four = { 0 }, characters = { 0 };
 	struct err err;
-	struct part p;
+	struct dataset_part p;
 
 	(void)state;
 	for (unsigned i = 0; i < 200; i++) {

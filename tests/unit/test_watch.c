@@ -18,7 +18,8 @@ static void dead(void *ctx, uint32_t rank)
 	*(uint32_t *)ctx = rank;
 }
 
-static void wait_until(struct watch *w, const uint32_t *seen, uint32_t none)
+static void wait_until(struct comm_watch *w, const uint32_t *seen,
+		       uint32_t none)
 {
 	for (uint64_t end = tick_wall() + 20 * NS_PER_S;
 	     *seen == none && tick_wall() < end;)
@@ -32,7 +33,7 @@ enum { NONE = 99, REFUSED = 100 };
 static pid_t rank_of(const struct watch_door *door, uint32_t rank, bool leaves)
 {
 	uint32_t seen = NONE;
-	struct watch w = { .died = dead, .ctx = &seen };
+	struct comm_watch w = { .died = dead, .ctx = &seen };
 	pid_t pid = fork();
 
 	if (pid)
@@ -56,7 +57,7 @@ static int status_of(pid_t pid)
 static void a_killed_rank_is_named_to_all(void **state)
 {
 	uint32_t seen = NONE;
-	struct watch w = { .died = dead, .ctx = &seen };
+	struct comm_watch w = { .died = dead, .ctx = &seen };
 	struct watch_door door;
 	pid_t one, two;
 
@@ -82,7 +83,7 @@ static void who_leaves_in_order_has_not_died(void **state)
 	(void)state;
 	for (int local = 0; local < 2; local++) {
 		uint32_t seen = NONE;
-		struct watch w = { .died = dead, .ctx = &seen };
+		struct comm_watch w = { .died = dead, .ctx = &seen };
 		struct watch_door door;
 		pid_t one, two;
 
@@ -108,7 +109,7 @@ static void who_leaves_in_order_has_not_died(void **state)
 static void the_door_needs_its_key(void **state)
 {
 	uint32_t seen = NONE;
-	struct watch w = { .died = dead, .ctx = &seen };
+	struct comm_watch w = { .died = dead, .ctx = &seen };
 	struct watch_door door, wrong;
 	pid_t stranger, one;
 
@@ -132,7 +133,7 @@ static void strangers_cost_no_time(void **state)
 {
 	enum { CROWD = 40 };
 	uint32_t seen = NONE;
-	struct watch w = { .died = dead, .ctx = &seen };
+	struct comm_watch w = { .died = dead, .ctx = &seen };
 	struct watch_door door;
 	int crowd[CROWD];
 	pid_t one;
@@ -159,7 +160,7 @@ static void strangers_cost_no_time(void **state)
 static void who_answers_has_to_be_rank_0(void **state)
 {
 	uint32_t seen = NONE;
-	struct watch w = { .died = dead, .ctx = &seen }, other = w;
+	struct comm_watch w = { .died = dead, .ctx = &seen }, other = w;
 	struct watch_door door, both;
 	pid_t one;
 
