@@ -2,7 +2,7 @@
 /*
  * All cached entries in an unordered array, for policies that draw at random.
  * The index in the array is the first of the entry's private bytes. Grows in
- * admit, by doubling: 8 to 16 bytes per entry.
+ * admit, by half: 8 to 12 bytes per entry.
  */
 #ifndef GPEMU_FS_CACHE_POLICY_POLICY_ARRAY_H
 #define GPEMU_FS_CACHE_POLICY_POLICY_ARRAY_H
@@ -14,23 +14,15 @@
 
 struct policy_array {
 	struct cache_entry **v;
-	uint32_t n, allocated;
+	uint32_t n;
+	size_t allocated;
 };
 
 /* Reserve space for one more; false: no memory. */
 static inline bool policy_array_reserve(struct policy_array *a)
 {
-	uint32_t want = MAX(64, a->allocated * 2);
-	struct cache_entry **v;
-
-	if (a->n < a->allocated)
-		return true;
-	v = reallocarray(a->v, want, sizeof(*v));
-	if (!v)
-		return false;
-	a->v = v;
-	a->allocated = want;
-	return true;
+	return util_reserve(&a->v, &a->allocated, (size_t)a->n + 1,
+			    sizeof(*a->v)) == 0;
 }
 
 static inline void policy_array_add(struct policy_array *a,

@@ -24,25 +24,11 @@ void policy_heap_fini(void *state)
 	free(h->v);
 }
 
-static bool reserve(struct policy_heap *h)
-{
-	uint32_t want = MAX(64, h->allocated * 2);
-	struct policy_heap_item *v;
-
-	if (h->n < h->allocated)
-		return true;
-	v = reallocarray(h->v, want, sizeof(*v));
-	if (!v)
-		return false;
-	h->v = v;
-	h->allocated = want;
-	return true;
-}
-
 bool policy_heap_admit(struct policy_heap *h, const struct cache_object *object,
 		       double priority)
 {
-	return reserve(h) &&
+	return util_reserve(&h->v, &h->allocated, (size_t)h->n + 1,
+			    sizeof(*h->v)) == 0 &&
 	       (h->used + object->bytes + h->overhead <= h->capacity ||
 		(h->n && priority > h->v[0].priority));
 }

@@ -22,7 +22,8 @@ struct policy_heap_item {
 
 struct policy_heap {
 	struct policy_heap_item *v;
-	uint32_t n, allocated;
+	uint32_t n;
+	size_t allocated;
 	uint64_t n_placed; /* in total; the next `order` */
 	uint64_t capacity, used;
 	uint64_t overhead; /* of an entry, beyond its object's bytes */
