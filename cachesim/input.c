@@ -113,7 +113,7 @@ static bool is_zstd(const unsigned char *v, size_t n)
 }
 
 /* With the first bytes in raw. */
-static int begin(struct sim_input *in)
+static int begin_input(struct sim_input *in)
 {
 	const unsigned char *v = (unsigned char *)in->raw;
 
@@ -152,7 +152,7 @@ int sim_input_open_memory(struct sim_input *in, const void *bytes, size_t n,
 				  .grain = GRAIN,
 				  .raw = (char *)bytes,
 				  .raw_n = n };
-	return begin(in);
+	return begin_input(in);
 }
 
 int sim_input_open_fd(struct sim_input *in, int fd, size_t grain,
@@ -174,7 +174,7 @@ int sim_input_open_fd(struct sim_input *in, int fd, size_t grain,
 		if (got < 0)
 			return (int)got;
 	}
-	return begin(in);
+	return begin_input(in);
 }
 
 static int map(struct sim_input *in, int fd, size_t n, const char *path,
@@ -222,7 +222,7 @@ void sim_input_close(struct sim_input *in)
 
 /* --- reading ------------------------------------------------------------- */
 
-/* The first window is what begin() looked at: from then on it is the buffer. */
+/* The first window is what begin_input() saw: from then on it is the buffer. */
 static void leave_raw(struct sim_input *in)
 {
 	size_t n = held(in);

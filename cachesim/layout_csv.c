@@ -406,7 +406,7 @@ static int line(struct csv *c, const char *at, const char *end)
 
 /* --- the whole ----------------------------------------------------------- */
 
-static int settle(struct csv *c, struct err *err)
+static int settle_csv(struct csv *c, struct err *err)
 {
 	const struct layout_csv_options *o = c->o;
 
@@ -434,7 +434,7 @@ int layout_csv_read(struct sim_input *in, const void *options,
 			 .t = t,
 			 .row = { .name = in->name, .err = err } };
 	const char *at, *end;
-	int r = settle(&c, err);
+	int r = settle_csv(&c, err);
 
 	if (r < 0)
 		return r;

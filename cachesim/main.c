@@ -125,7 +125,7 @@ static const struct cli_kind kinds[] = {
 	{ 0 },
 };
 
-static int settle(void *options, struct err *err)
+static int settle_options(void *options, struct err *err)
 {
 	struct options *o = options;
 
@@ -150,7 +150,7 @@ static const struct cli_program program = {
 		 "policy, layout or dataset lists the names.",
 	.fields = fields,
 	.kinds = kinds,
-	.settle = settle,
+	.settle = settle_options,
 };
 
 /* --- the cells: every policy at every size -------------------------------- */

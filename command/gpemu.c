@@ -17,38 +17,38 @@
 #include "common/program/cli.h"
 #include "common/util.h"
 
-static int start(int argc, char **argv);
+static int launch(int argc, char **argv);
 static int help(int argc, char **argv);
 
 static const struct cli_command commands[] = {
 	{ "run", "run an experiment: a grid of mounts and training runs",
-	  start },
+	  launch },
 	{ "fs", "mount a dataset behind an emulated storage device and a cache",
-	  start },
+	  launch },
 	{ "train", "train an emulated GPU on a dataset, and account for time",
-	  start },
+	  launch },
 	{ "exec", "run a PyTorch script, unmodified, on an emulated GPU",
-	  start },
+	  launch },
 	{ "record", "watch a PyTorch script on its device, to repeat it here",
-	  start },
+	  launch },
 	{ "s3", "serve a dataset as a bucket of an emulated object store",
-	  start },
-	{ "data", "make, pack and describe datasets", start },
-	{ "profile", "show, check and measure profiles of devices", start },
+	  launch },
+	{ "data", "make, pack and describe datasets", launch },
+	{ "profile", "show, check and measure profiles of devices", launch },
 	{ "cachesim", "compute hit ratios of cache policies, without I/O",
-	  start },
-	{ "sched", "schedule jobs on a cluster of GPUs, simulated", start },
-	{ "prepd", "prepare batches outside of the trainer", start },
-	{ "gpud", "share emulated GPUs between processes", start },
-	{ "smi", "show the GPUs of gpud and who uses them", start },
+	  launch },
+	{ "sched", "schedule jobs on a cluster of GPUs, simulated", launch },
+	{ "prepd", "prepare batches outside of the trainer", launch },
+	{ "gpud", "share emulated GPUs between processes", launch },
+	{ "smi", "show the GPUs of gpud and who uses them", launch },
 #ifdef GPEMU_WITH_K8S
 	{ "k8s-plugin", "hand out the GPUs of gpud to containers of Kubernetes",
-	  start },
+	  launch },
 #endif
 	{ "part", "write and check a cache policy, sampler, ... of your own",
-	  start },
+	  launch },
 	{ "slurm", "write the configuration of Slurm for the GPUs of a node",
-	  start },
+	  launch },
 	{ "help", "open the manual page of a command: help NAME", help },
 	{ 0 },
 };
@@ -97,7 +97,7 @@ static int become(const char *name, char **argv)
 	return -errno;
 }
 
-static int start(int argc, char **argv)
+static int launch(int argc, char **argv)
 {
 	int r = become(argv[0], argv);
 
@@ -161,7 +161,7 @@ static int help(int argc, char **argv)
 				"gpemu: no manual page of %s is installed; "
 				"this is its --help\n",
 				page);
-			return start(2, args);
+			return launch(2, args);
 		}
 		become(page + 6, args);
 		return cli_unknown("gpemu", commands, page + 6);

@@ -22,7 +22,7 @@ struct run {
 };
 
 /* With the lock held. */
-static void fail(struct run *r, size_t i, int error, const struct err *err)
+static void fail_item(struct run *r, size_t i, int error, const struct err *err)
 {
 	if (i >= r->end)
 		return;
@@ -32,14 +32,14 @@ static void fail(struct run *r, size_t i, int error, const struct err *err)
 }
 
 /* With the lock held: take what is next in order and done. */
-static void take(struct run *r)
+static void take_done(struct run *r)
 {
 	while (r->taken < r->end && r->done[r->taken]) {
 		struct err err = { 0 };
 		int e = r->p->take(r->p->ctx, r->taken, &err);
 
 		if (e < 0)
-			fail(r, r->taken, e, &err);
+			fail_item(r, r->taken, e, &err);
 		else
 			r->taken++;
 	}
@@ -49,7 +49,7 @@ static void take(struct run *r)
 static void end_item(struct run *r, size_t i, int e, const struct err *err)
 {
 	if (e < 0) {
-		fail(r, i, e, err);
+		fail_item(r, i, e, err);
 	} else {
 		r->n_done++;
 		if (r->p->progress)
@@ -57,7 +57,7 @@ static void end_item(struct run *r, size_t i, int e, const struct err *err)
 	}
 	if (r->done) {
 		r->done[i] = e >= 0;
-		take(r);
+		take_done(r);
 	}
 }
 
@@ -95,7 +95,7 @@ static void *work(void *arg)
 		e = p->init(p->ctx, p->state_bytes ? state : NULL, &err);
 	pthread_mutex_lock(&r->lock);
 	if (e < 0)
-		fail(r, r->next, e, &err);
+		fail_item(r, r->next, e, &err);
 	else
 		work_on_items(r, p->state_bytes ? state : NULL);
 	pthread_mutex_unlock(&r->lock);

@@ -47,8 +47,8 @@ static int try_one(struct replace *r, int flags, mode_t mode)
 	return fd;
 }
 
-static int begin(struct replace *r, int dirfd, const char *path, int flags,
-		 mode_t mode)
+static int begin_file(struct replace *r, int dirfd, const char *path, int flags,
+		      mode_t mode)
 {
 	int fd = -EEXIST;
 
@@ -60,12 +60,12 @@ static int begin(struct replace *r, int dirfd, const char *path, int flags,
 
 int replace_begin(struct replace *r, int dirfd, const char *path, mode_t mode)
 {
-	return begin(r, dirfd, path, O_RDWR, mode);
+	return begin_file(r, dirfd, path, O_RDWR, mode);
 }
 
 int replace_begin_stream(struct replace *r, const char *path, FILE **ret)
 {
-	int fd = begin(r, AT_FDCWD, path, O_WRONLY, 0666);
+	int fd = begin_file(r, AT_FDCWD, path, O_WRONLY, 0666);
 
 	if (fd < 0)
 		return fd;

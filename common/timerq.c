@@ -124,7 +124,7 @@ static bool wait_among_many(struct timerq *q, uint64_t deadline)
 }
 
 /* Spin for the rest. */
-static void finish(struct timerq *q, uint64_t deadline, bool few)
+static void finish_wait(struct timerq *q, uint64_t deadline, bool few)
 {
 	uint64_t now = few ? deadline : tick_now(q->tick);
 
@@ -183,7 +183,7 @@ static bool wait_earliest(struct timerq *q)
 	return tick_cond_wait(q->tick, &q->wake, &q->lock, deadline);
 }
 
-static void *run(void *arg)
+static void *run_timers(void *arg)
 {
 	struct timerq *q = arg;
 
@@ -198,7 +198,7 @@ static void *run(void *arg)
 		struct timer *t = pop(q);
 
 		pthread_mutex_unlock(&q->lock);
-		finish(q, t->deadline, few);
+		finish_wait(q, t->deadline, few);
 		q->fire(t, false, q->ctx);
 		q->fired = tick_now(q->tick);
 		pthread_mutex_lock(&q->lock);
@@ -220,7 +220,7 @@ int timerq_new(struct tick *tick, timerq_fire_fn fire, void *ctx,
 	q->lead = tick_spin(tick);
 	tick_mutex_init(&q->lock);
 	tick_cond_init(&q->wake);
-	int r = thread_start(&q->thread, NULL, run, q);
+	int r = thread_start(&q->thread, NULL, run_timers, q);
 
 	if (r < 0) {
 		free(q);

@@ -42,8 +42,8 @@ static int64_t read_sample(const struct gpemu_fetch *f)
 	return n;
 }
 
-static int next(void *state, struct gpemu_feed *feed, struct gpemu_fetch **ret,
-		char *error, size_t n)
+static int next_sample(void *state, struct gpemu_feed *feed,
+		       struct gpemu_fetch **ret, char *error, size_t n)
 {
 	int r = gpemu_feed_take(feed, 1, ret);
 
@@ -60,7 +60,7 @@ static const struct gpemu_engine engine = {
 	.name = "example",
 	.summary = "open, pread, close, one after the other",
 	.flags = GPEMU_ENGINE_WHOLE_BATCHES,
-	.next = next,
+	.next = next_sample,
 };
 
 int main(int argc, char **argv)

@@ -6,7 +6,7 @@
 
 static struct gpemu *g;
 
-static void check(int r)
+static void check_result(int r)
 {
 	if (r >= 0)
 		return;
@@ -25,10 +25,10 @@ static void one_epoch(uint64_t epoch)
 		/* use the samples here */
 		for (uint32_t i = 0; i < batch->n; i++)
 			labels += batch->samples[i].label;
-		check(gpemu_submit(g, batch, NULL));
+		check_result(gpemu_submit(g, batch, NULL));
 	}
-	check(r);
-	check(gpemu_end_epoch(g, &e));
+	check_result(r);
+	check_result(gpemu_end_epoch(g, &e));
 	printf("epoch %d: %d steps, %d samples, sum of labels %d, %.3f s, "
 	       "waited %.1f %% for data\n",
 	       (int)epoch, (int)e.steps, (int)e.samples, (int)labels,
@@ -53,6 +53,6 @@ int main(int argc, char **argv)
 	}
 	while ((r = gpemu_begin_epoch(g, &epoch)) > 0)
 		one_epoch(epoch);
-	check(r);
+	check_result(r);
 	return gpemu_close(g) < 0;
 }

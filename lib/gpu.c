@@ -31,7 +31,7 @@ struct gpemu_gpu {
 };
 
 /* `n` samples for all of them. */
-static int check(struct gpemu_gpu *g, uint64_t n, struct err *err)
+static int check_batch(struct gpemu_gpu *g, uint64_t n, struct err *err)
 {
 	uint64_t gpus = g->options.gpus, most = g->options.batch * gpus;
 
@@ -161,7 +161,7 @@ int gpemu_gpu_new(struct gpemu_gpu **ret)
 }
 
 /* Keeps the text; returns r. */
-static int fail(struct gpemu_gpu *g, int r, const struct err *err)
+static int fail_gpu(struct gpemu_gpu *g, int r, const struct err *err)
 {
 	lib_tell(r, err, g->err.text, sizeof(g->err.text));
 	return r;
@@ -172,7 +172,7 @@ int gpemu_gpu_start(struct gpemu_gpu *g, const char *const options[])
 	struct err err = { 0 };
 	int r = open_gpu(g, options, &err);
 
-	return r < 0 ? fail(g, r, &err) : 0;
+	return r < 0 ? fail_gpu(g, r, &err) : 0;
 }
 
 int gpemu_gpu_open(const char *const options[], struct gpemu_gpu **ret,
@@ -267,11 +267,11 @@ int gpemu_gpu_submit(struct gpemu_gpu *g, uint64_t n_samples,
 		r = err_set(&err, -ERANGE, "a step of %llu samples",
 			    (unsigned long long)n_samples);
 	else
-		r = check(g, n_samples, &err);
+		r = check_batch(g, n_samples, &err);
 	if (r == 0)
 		r = step(g, (uint32_t)n_samples, &err);
 	if (r < 0)
-		return fail(g, r, &err);
+		return fail_gpu(g, r, &err);
 	if (ret)
 		*ret = lib_step(&g->step);
 	return 0;
@@ -284,7 +284,7 @@ int gpemu_gpu_drain(struct gpemu_gpu *g, struct gpemu_step *ret)
 
 	tick_wait(g->tick, g->device->idle_ns);
 	if (r < 0)
-		return fail(g, r, &err);
+		return fail_gpu(g, r, &err);
 	if (ret)
 		*ret = lib_step(&g->step);
 	return 0;

@@ -23,8 +23,8 @@ bool options_have(const char *const options[], const char *key)
 	return false;
 }
 
-static const struct conf_field *find(const char *option,
-				     const char *const only[])
+static const struct conf_field *find_train_field(const char *option,
+						 const char *const only[])
 {
 	const struct conf_field *f = train_fields;
 
@@ -73,7 +73,7 @@ int options_set(struct train_options *o, const char *const options[],
 	if (!options)
 		options = none;
 	for (at = options; r == 0 && *at; at++) {
-		const struct conf_field *f = find(*at, only);
+		const struct conf_field *f = find_train_field(*at, only);
 
 		if (!f || for_programs(f))
 			return err_set(err, -EINVAL, "%s: %s", *at,
@@ -86,7 +86,7 @@ int options_set(struct train_options *o, const char *const options[],
 	if (r == 0 && o->common.config)
 		r = conf_load(o->common.config, train_fields, o, err);
 	for (at = options; r == 0 && *at; at++) {
-		const struct conf_field *f = find(*at, only);
+		const struct conf_field *f = find_train_field(*at, only);
 
 		if (strcmp(f->key, "config"))
 			r = set(o, *at, f, err);

@@ -96,7 +96,7 @@ void gpemu_feed_done(struct gpemu_feed *feed, struct gpemu_fetch *fetch,
 	s->done = true;
 }
 
-static int init(void *state, const struct engine_config *c, struct err *err)
+static int init_own(void *state, const struct engine_config *c, struct err *err)
 {
 	const struct own_engine *own =
 		container_of(c->ops, struct own_engine, ops);
@@ -171,8 +171,8 @@ static int code(int r)
 	return r < 0 ? r : -EINVAL;
 }
 
-static int next(void *state, struct feed *feed, struct engine_fetch **ret,
-		struct err *err)
+static int next_own(void *state, struct feed *feed, struct engine_fetch **ret,
+		    struct err *err)
 {
 	struct gpemu_feed *f = state;
 	const struct gpemu_engine *e = f->engine;
@@ -230,9 +230,9 @@ static int own_engine_init(struct own_engine *ret,
 		.whole_batches = engine->flags & GPEMU_ENGINE_WHOLE_BATCHES,
 		.any_order = engine->flags & GPEMU_ENGINE_ANY_ORDER,
 		.can_direct = engine->flags & GPEMU_ENGINE_DIRECT,
-		.init = init,
+		.init = init_own,
 		.fini = fini,
-		.next = next,
+		.next = next_own,
 	};
 	return 0;
 }
@@ -283,7 +283,7 @@ struct gpemu_step lib_step(const struct gpu_step *s)
 }
 
 /* Keeps the text; returns r. */
-static int fail(struct gpemu *g, int r, const struct err *err)
+static int fail_loader(struct gpemu *g, int r, const struct err *err)
 {
 	lib_tell(r, err, g->err.text, sizeof(g->err.text));
 	return r;
@@ -293,7 +293,7 @@ static int misuse(struct gpemu *g, int r, const char *text)
 {
 	struct err err = { 0 };
 
-	return fail(g, err_set(&err, r, "%s", text), &err);
+	return fail_loader(g, err_set(&err, r, "%s", text), &err);
 }
 
 /* --- opening and closing -------------------------------------------------- */
@@ -438,7 +438,7 @@ int gpemu_start(struct gpemu *g, const char *const options[],
 	struct err err = { 0 };
 	int r = open_run(g, options, engine, &err);
 
-	return r < 0 ? fail(g, r, &err) : 0;
+	return r < 0 ? fail_loader(g, r, &err) : 0;
 }
 
 int gpemu_open(const char *const options[], const struct gpemu_engine *engine,
@@ -503,7 +503,7 @@ int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret)
 	if (g->in_epoch)
 		return misuse(g, -EBUSY, "an epoch is running: end it first");
 	if (s->ended < 0)
-		return fail(g, s->ended, &g->why);
+		return fail_loader(g, s->ended, &g->why);
 	if (!session_more(s))
 		return 0;
 	tick_thread(); /* another one may have opened the run */
@@ -511,7 +511,7 @@ int gpemu_begin_epoch(struct gpemu *g, uint64_t *ret)
 		*ret = s->resume.point.epoch;
 	r = session_begin(s, &err);
 	if (r < 0)
-		return fail(g, r, &err);
+		return fail_loader(g, r, &err);
 	g->in_epoch = true;
 	g->last = 0;
 	g->why = err;
@@ -605,7 +605,7 @@ int gpemu_next_within(struct gpemu *g, uint64_t timeout_ns,
 	if (g->last == -ENODATA)
 		return 0;
 	if (g->last < 0)
-		return fail(g, g->last, &g->why);
+		return fail_loader(g, g->last, &g->why);
 	g->held = true;
 	fill_batch(g);
 	*ret = &g->batch;
@@ -665,7 +665,7 @@ int gpemu_submit(struct gpemu *g, const struct gpemu_batch *batch,
 	if (r == 0)
 		return 0;
 	g->last = r;
-	return fail(g, r, &g->why);
+	return fail_loader(g, r, &g->why);
 }
 
 int gpemu_release(struct gpemu *g, const struct gpemu_batch *batch)
@@ -677,7 +677,7 @@ int gpemu_release(struct gpemu *g, const struct gpemu_batch *batch)
 		return r;
 	g->held = false;
 	r = session_release(&g->session, &g->delivery, &err);
-	return r < 0 ? fail(g, r, &err) : 0;
+	return r < 0 ? fail_loader(g, r, &err) : 0;
 }
 
 /* As in the record: the mean over several GPUs. */
@@ -719,7 +719,7 @@ int gpemu_end_epoch(struct gpemu *g, struct gpemu_epoch *ret)
 		fill_epoch(s->report.epoch[s->report.n_epochs - 1], ret);
 	if (r != g->last || err.text[0])
 		g->why = err;
-	return r < 0 ? fail(g, r, &g->why) : 0;
+	return r < 0 ? fail_loader(g, r, &g->why) : 0;
 }
 
 void gpemu_interrupt(struct gpemu *g)
@@ -740,10 +740,10 @@ int gpemu_record(struct gpemu *g, char **ret)
 		return misuse(g, -EBUSY, "an epoch is running: end it first");
 	r = session_ceiling(s, &err);
 	if (r < 0)
-		return fail(g, r, &err);
+		return fail_loader(g, r, &err);
 	j = report_json(session_report(s));
 	*ret = j ? json_text(j) : NULL;
-	return *ret ? 0 : fail(g, -ENOMEM, &err);
+	return *ret ? 0 : fail_loader(g, -ENOMEM, &err);
 }
 
 uint64_t gpemu_now_ns(const struct gpemu *g)

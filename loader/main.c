@@ -73,7 +73,7 @@ static void interrupted(void *ctx)
 	session_interrupt(ctx);
 }
 
-static int start(struct run *run, struct err *err)
+static int start_run(struct run *run, struct err *err)
 {
 	struct session *s = &run->session;
 	int r = session_ceiling(s, err);
@@ -213,7 +213,7 @@ static int end_together(struct run *run, int r, struct err *err)
 }
 
 /* Print an error, unless it is that of another rank. */
-static int fail(const struct run *run, int r, const struct err *err)
+static int fail_run(const struct run *run, int r, const struct err *err)
 {
 	const struct comm *c = run->comm;
 
@@ -326,7 +326,7 @@ static int work(struct run *run, struct err *err)
 	if (r == 0)
 		r = session_open(s, err);
 	if (r == 0)
-		r = start(run, err);
+		r = start_run(run, err);
 	if (r == 0)
 		r = train_all(run, err);
 	return r == 0 ? session_close_logs(s, err) : r;
@@ -355,12 +355,12 @@ static int train(struct run *run)
 		r = end_together(run, r, &err);
 	if (r == 0)
 		return tell(run, &err);
-	r = fail(run, r, &err);
+	r = fail_run(run, r, &err);
 	return usage ? EXIT_STATUS_USAGE : r;
 }
 
 /* --dump-config of a whole run, one with --data: refuse what the run would. */
-static int settle(void *options, struct err *err)
+static int settle_options(void *options, struct err *err)
 {
 	/* a copy: what follows from the options is not printed */
 	struct train_options o = *(struct train_options *)options;
@@ -409,7 +409,7 @@ int main(int argc, char **argv)
 			 "itself.",
 		.fields = train_fields,
 		.kinds = kinds,
-		.settle = settle,
+		.settle = settle_options,
 	};
 	struct run run = { 0 };
 	int status;

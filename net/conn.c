@@ -218,7 +218,7 @@ static int take_message(struct conn *c, uint64_t now)
 }
 
 /* Process all that has arrived. */
-static void take(struct conn *c, uint64_t now)
+static void take_frames(struct conn *c, uint64_t now)
 {
 	bool any = false;
 	int r = 0;
@@ -308,7 +308,7 @@ static uint64_t receive(struct conn *c, struct nic *nic, uint64_t now)
 			frame_add(&c->in, f->booked);
 		n += f->booked;
 		nic_pass(f, f->booked, &nic->received);
-		take(c, now);
+		take_frames(c, now);
 	}
 	return now;
 }

@@ -165,7 +165,7 @@ uint64_t loop_leaves(const struct loop *l, uint64_t now)
 /* --- connections ---------------------------------------------------------- */
 
 /* The socket becomes the connection's, or is closed. */
-static int add(struct loop *l, int fd, bool dialed, struct conn **ret)
+static int add_conn(struct loop *l, int fd, bool dialed, struct conn **ret)
 {
 	struct conn *c;
 	int r;
@@ -192,7 +192,7 @@ int loop_dial(struct loop *l, const struct addr *to, const struct conn_ops *ops,
 	      void *user, struct conn **ret)
 {
 	int fd = addr_dial(to);
-	int r = fd < 0 ? fd : add(l, fd, true, ret);
+	int r = fd < 0 ? fd : add_conn(l, fd, true, ret);
 
 	if (r == 0) {
 		(*ret)->ops = ops;
@@ -225,7 +225,7 @@ static void take_in(struct loop *l, int fd)
 {
 	struct conn *c;
 
-	if (add(l, fd, false, &c) < 0) {
+	if (add_conn(l, fd, false, &c) < 0) {
 		l->c.refused(l->c.ctx);
 	} else if (l->c.accepted(c, l->c.ctx) < 0) {
 		l->n_conns--;
@@ -296,7 +296,7 @@ static void set_timer(struct loop *l, uint64_t at)
 	tick_timer_set(l->c.tick, l->timer.fd, at);
 }
 
-static void *run(void *arg)
+static void *run_loop(void *arg)
 {
 	struct loop *l = arg;
 
@@ -323,7 +323,7 @@ static void *run(void *arg)
 
 int loop_start(struct loop *l)
 {
-	int r = thread_start(&l->thread, NULL, run, l);
+	int r = thread_start(&l->thread, NULL, run_loop, l);
 
 	l->started = r == 0;
 	return r;

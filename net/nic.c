@@ -55,7 +55,7 @@ static bool is_over(const struct gradients_chain *c)
 }
 
 /* The next bucket can pass. */
-static void begin(struct gradients_chain *c)
+static void begin_bucket(struct gradients_chain *c)
 {
 	const struct gradients_bucket *b = &c->bucket[c->next];
 
@@ -89,7 +89,7 @@ static void pass_piece(struct gradients_chain *c, struct gradients_way *w,
 	c->end = MAX(c->out.ready, c->in.ready) + b->latency_ns;
 	c->next++;
 	if (!is_over(c))
-		begin(c);
+		begin_bucket(c);
 }
 
 /* The direction whose next piece is ready first; NULL: none. */
@@ -245,7 +245,7 @@ static int gradients_add(struct gradients *g, uint64_t id,
 	c->alone = MAX(c->alone, b->ready_ns) +
 		   link_ns(b->bytes_per_s, b->bytes) + b->latency_ns;
 	if (idle)
-		begin(c);
+		begin_bucket(c);
 	return 0;
 }
 

@@ -123,7 +123,7 @@ static int default_text(char **text, const char *prefix, const char *name)
 }
 
 /* How many slices a GPU has. */
-static int settle(struct node_kind *k, struct err *err)
+static int settle_kind(struct node_kind *k, struct err *err)
 {
 	struct gpu_profile gpu = { 0 };
 	int r = default_text(&k->profile, "", k->name);
@@ -209,7 +209,7 @@ static int decode(const struct conf_node *root, const char *name,
 	if (gpus->n == 0)
 		return conf_node_error(gpus, name, err, "no GPUs");
 	for (size_t i = 0; r == 0 && i < gpus->n; i++) {
-		r = settle((struct node_kind *)ret->gpus.items + i, &why);
+		r = settle_kind((struct node_kind *)ret->gpus.items + i, &why);
 		if (r == 0)
 			r = check_resource(ret, i, &why);
 		if (r == 0)

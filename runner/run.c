@@ -212,7 +212,8 @@ static const struct cli_kind kinds[] = {
 };
 
 /* gpemu-run compare A B: no workload is needed, no program runs. */
-static int compare(struct run_options *o, char **args, struct stop *ret_stop)
+static int compare_main(struct run_options *o, char **args,
+			struct stop *ret_stop)
 {
 	json_auto_t *j = NULL;
 	struct err err = { 0 };
@@ -790,12 +791,12 @@ static int find_and_run(struct run_options *o, char **args, bool check,
 	return r < 0 ? cli_fail(r, &err) : run_file(o, path, check, ret_stop);
 }
 
-static int run(struct run_options *o, char **args, struct stop *ret_stop)
+static int run_main(struct run_options *o, char **args, struct stop *ret_stop)
 {
 	return find_and_run(o, args, false, ret_stop);
 }
 
-static int check(struct run_options *o, char **args, struct stop *ret_stop)
+static int check_main(struct run_options *o, char **args, struct stop *ret_stop)
 {
 	return find_and_run(o, args, true, ret_stop);
 }
@@ -818,7 +819,7 @@ static const struct subcommand {
 	struct cli_program program;
 } commands[] = {
 	{ "check",
-	  check,
+	  check_main,
 	  { .name = "gpemu-run check",
 	    .args = "FILE|NAME [KEY=VALUE...]",
 	    .n_args = 1,
@@ -827,7 +828,7 @@ static const struct subcommand {
 	    .notes = NOTES,
 	    .fields = fields } },
 	{ "compare",
-	  compare,
+	  compare_main,
 	  { .name = "gpemu-run compare",
 	    .args = "A B",
 	    .n_args = 2,
@@ -857,7 +858,7 @@ static const struct subcommand {
 		       "of gpemu-run.",
 	    .fields = import_fields } },
 	{ "",
-	  run,
+	  run_main,
 	  { .name = "gpemu-run",
 	    .args = "FILE|NAME [KEY=VALUE...] | COMMAND ...",
 	    .n_args = 1,

@@ -360,7 +360,8 @@ static int bracket(struct search *s, uint64_t most, uint64_t *lo, uint64_t *hi)
  * direction only: once the lower side was moved down, the upper one is
  * confirmed, and vice versa.
  */
-static int settle(struct search *s, uint64_t most, uint64_t *lo, uint64_t *hi)
+static int settle_bounds(struct search *s, uint64_t most, uint64_t *lo,
+			 uint64_t *hi)
 {
 	bool lower = true, upper = false;
 	int code = 0;
@@ -392,7 +393,7 @@ int find_most(find_au_fn au, void *ctx, double wanted, uint64_t most,
 		return -ENOMEM;
 	code = bracket(&s, most, &lo, &hi);
 	if (code == 0)
-		code = settle(&s, most, &lo, &hi);
+		code = settle_bounds(&s, most, &lo, &hi);
 	free(s.tried);
 	*ret = lo;
 	return code;

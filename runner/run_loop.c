@@ -376,7 +376,7 @@ static int wait_for_all(struct runner *r, struct worker *workers, size_t n,
 	return code;
 }
 
-static void add(struct tally *sum, const struct tally *t)
+static void add_tally(struct tally *sum, const struct tally *t)
 {
 	sum->n_done += t->n_done;
 	sum->n_failed += t->n_failed;
@@ -414,7 +414,7 @@ int loop_run_jobs(struct runner *r, enum loop_cells which, size_t jobs,
 		for (size_t i = 0; i < n; i++)
 			child_end(&workers[i].child, WORKER_GRACE_NS);
 	for (size_t i = 0; i < n; i++)
-		add(ret, &shared->tally[i]);
+		add_tally(ret, &shared->tally[i]);
 	if (code == 0)
 		code = finish_busy(&l);
 	munmap(shared, sizeof(*shared));

@@ -35,7 +35,7 @@ bool suite_is(const char *path)
 	       conf_node_get(root, "workloads") != NULL;
 }
 
-static int finish(struct suite *s, struct err *err)
+static int finish_suite(struct suite *s, struct err *err)
 {
 	const struct conf_node *list = conf_node_get(s->root, "workloads");
 	int r = conf_decode(s->root, s->path, fields, s, err);
@@ -67,7 +67,7 @@ int suite_parse(const char *bytes, size_t n, const char *path,
 	*ret = (struct suite){ .path = strdup(path) };
 	r = ret->path ? conf_tree_parse(bytes, n, path, &ret->root, err)
 		      : -ENOMEM;
-	return r == 0 ? finish(ret, err) : r;
+	return r == 0 ? finish_suite(ret, err) : r;
 }
 
 static int suite_load(const char *path, struct suite *ret, struct err *err)
@@ -76,7 +76,7 @@ static int suite_load(const char *path, struct suite *ret, struct err *err)
 
 	*ret = (struct suite){ .path = strdup(path) };
 	r = ret->path ? conf_tree_load(path, &ret->root, err) : -ENOMEM;
-	return r == 0 ? finish(ret, err) : r;
+	return r == 0 ? finish_suite(ret, err) : r;
 }
 
 void suite_print_keys(FILE *f)
@@ -282,8 +282,8 @@ static int check_part(struct suite_part *p, double *ret_s, struct err *err)
 	return 0;
 }
 
-static int check(const struct suite *s, struct suite_part *parts,
-		 struct err *err)
+static int check_suite(const struct suite *s, struct suite_part *parts,
+		       struct err *err)
 {
 	char text[UNITS_TEXT];
 	double seconds = 0;
@@ -316,7 +316,7 @@ static int work(const struct suite *s, struct suite_part *parts,
 	for (size_t i = 0; code == 0 && i < s->workloads.n; i++)
 		code = open_part(s, parts, i, o, err);
 	if (code == 0 && only_check)
-		return check(s, parts, err);
+		return check_suite(s, parts, err);
 	for (size_t i = 0; code == 0 && o->dry_run && i < s->workloads.n; i++)
 		if (!parts[i].error)
 			code = experiment_dry_run(&parts[i].e);

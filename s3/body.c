@@ -47,7 +47,7 @@ struct body {
 	bool closed;
 };
 
-static void put(struct body *b)
+static void put_body(struct body *b)
 {
 	struct piece *p, *next;
 
@@ -117,7 +117,7 @@ static void pump(struct body *b)
 	gone = b->closed && !b->reading;
 	pthread_mutex_unlock(&b->lock);
 	if (gone)
-		put(b);
+		put_body(b);
 }
 
 static struct piece *piece_of(const struct iovec *iov, int n_iov)
@@ -139,7 +139,8 @@ static struct piece *piece_of(const struct iovec *iov, int n_iov)
 }
 
 /* `p`: what has come; NULL: an error, or no memory. */
-static void add(struct body *b, struct piece *p, int error, uint64_t deadline)
+static void add_piece(struct body *b, struct piece *p, int error,
+		      uint64_t deadline)
 {
 	bool pumps;
 
@@ -167,8 +168,8 @@ static void arrived(struct read_request *request, int error,
 {
 	struct body *b = container_of(request, struct body, read);
 
-	add(b, error ? NULL : piece_of(iov, n_iov), error,
-	    server_read_deadline(request));
+	add_piece(b, error ? NULL : piece_of(iov, n_iov), error,
+		  server_read_deadline(request));
 }
 
 /* --- objects that were put ---------------------------------------------- */
@@ -203,7 +204,7 @@ static void fetched(struct fetch *f, bool stopping)
 		free(p);
 		p = NULL;
 	}
-	add(b, p, error, f->deadline);
+	add_piece(b, p, error, f->deadline);
 }
 
 static void read_file(struct body *b)
@@ -266,7 +267,7 @@ void body_free(struct body *b)
 	gone = !b->reading && !b->pumping;
 	pthread_mutex_unlock(&b->lock);
 	if (gone)
-		put(b);
+		put_body(b);
 }
 
 bool body_ready(struct body *b, int *ret_error)
@@ -296,7 +297,7 @@ static void drop_first(struct body *b)
 	free(p);
 }
 
-static ssize_t take(void *ctx, uint64_t at, char *buf, size_t most)
+static ssize_t take_pieces(void *ctx, uint64_t at, char *buf, size_t most)
 {
 	struct body *b = ctx;
 	struct piece *p;
@@ -343,6 +344,6 @@ struct MHD_Response *body_response(struct body *b)
 	pthread_mutex_unlock(&b->lock);
 	if (all)
 		return MHD_create_response_from_iovec(iov, n, release, b);
-	return MHD_create_response_from_callback(b->end - b->from, PIECE, take,
-						 b, release);
+	return MHD_create_response_from_callback(b->end - b->from, PIECE,
+						 take_pieces, b, release);
 }

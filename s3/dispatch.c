@@ -829,7 +829,7 @@ static bool admit(const struct exchange *x)
 	return throttle_admit(&x->service->throttle, kind, x->key, x->arrival);
 }
 
-static enum MHD_Result start(struct exchange *x)
+static enum MHD_Result start_operation(struct exchange *x)
 {
 	switch (x->operation) {
 	case OPERATION_GET:
@@ -870,10 +870,11 @@ static enum MHD_Result route(struct exchange *x)
 	if (unknown_arg(x, r->args))
 		return exchange_fail(x, FAILURE_NOT_IMPLEMENTED, NULL);
 	count(x);
-	return admit(x) ? start(x) : exchange_fail(x, FAILURE_SLOW_DOWN, NULL);
+	return admit(x) ? start_operation(x)
+			: exchange_fail(x, FAILURE_SLOW_DOWN, NULL);
 }
 
-static enum MHD_Result begin(struct exchange *x)
+static enum MHD_Result begin_request(struct exchange *x)
 {
 	static const char control[] = "/" CTL_DIR_NAME "/";
 	bool host = in_host(x), reads = !strcmp(x->method, "GET") || x->head;
@@ -910,5 +911,5 @@ enum MHD_Result dispatch(struct exchange *x)
 	f = authenticate(x, &err);
 	if (f)
 		return exchange_fail(x, f, *err.text ? err.text : NULL);
-	return begin(x);
+	return begin_request(x);
 }

@@ -256,8 +256,8 @@ static bool has_one_end(const struct exchange *x)
 }
 
 /* The headers are there. */
-static enum MHD_Result begin(struct endpoint *e, struct exchange *x,
-			     const char *method)
+static enum MHD_Result begin_exchange(struct endpoint *e, struct exchange *x,
+				      const char *method)
 {
 	x->complete = true;
 	x->method = method;
@@ -282,7 +282,7 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *connection,
 	if (!x || !x->raw)
 		return MHD_NO;
 	if (!x->complete)
-		return begin(ctx, x, method);
+		return begin_exchange(ctx, x, method);
 	if (*upload_n) {
 		note_bytes(connection, *upload_n);
 		if (x->receive)
@@ -311,7 +311,7 @@ static void log_mhd(void *ctx, const char *fmt, va_list ap)
 	log_line(LOG_LEVEL_DEBUG, "%s", text);
 }
 
-static struct MHD_Daemon *start(struct endpoint *e, unsigned threads)
+static struct MHD_Daemon *start_daemon(struct endpoint *e, unsigned threads)
 {
 	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD |
 			 MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
@@ -350,7 +350,7 @@ int endpoint_new(const struct endpoint_config *config, struct endpoint **ret,
 	e->c = *config;
 	pthread_mutex_init(&e->lock, NULL);
 	listen(config->listener, BACKLOG);
-	e->daemon = start(e, MIN(thread_cpus(), (unsigned)MOST_THREADS));
+	e->daemon = start_daemon(e, MIN(thread_cpus(), (unsigned)MOST_THREADS));
 	if (!e->daemon) {
 		endpoint_free(e);
 		return config->certificate

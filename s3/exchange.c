@@ -139,8 +139,8 @@ enum MHD_Result exchange_fail(struct exchange *x, enum failure f,
 
 /* --- waiting ------------------------------------------------------------ */
 
-static bool start(struct exchange *x, enum storage_op op, uint32_t node,
-		  const char *path, uint64_t bytes, bool works)
+static bool start_wait(struct exchange *x, enum storage_op op, uint32_t node,
+		       const char *path, uint64_t bytes, bool works)
 {
 	const struct wait_for f = { .server = x->service->server,
 				    .connection = x->connection,
@@ -184,7 +184,7 @@ enum MHD_Result exchange_wait(struct exchange *x, exchange_step *step)
 enum MHD_Result exchange_operate(struct exchange *x, enum storage_op op,
 				 uint32_t node, exchange_step *step)
 {
-	start(x, op, node, NULL, 0, false);
+	start_wait(x, op, node, NULL, 0, false);
 	return exchange_wait(x, step);
 }
 
@@ -200,9 +200,9 @@ void exchange_charge(struct exchange *x, enum storage_op op, uint64_t bytes,
 		     bool works)
 {
 	if (*x->key)
-		start(x, op, exchange_object(x), x->key, bytes, works);
+		start_wait(x, op, exchange_object(x), x->key, bytes, works);
 	else
-		start(x, op, TREE_ROOT, NULL, bytes, works);
+		start_wait(x, op, TREE_ROOT, NULL, bytes, works);
 }
 
 enum MHD_Result exchange_work(struct exchange *x, int (*work)(void *x),

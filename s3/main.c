@@ -185,7 +185,7 @@ static const struct conf_field fields[] = {
 
 static const struct cli_kind kinds[] = { SETUP_KINDS, { 0 } };
 
-static int settle(void *options, struct err *err)
+static int settle_options(void *options, struct err *err)
 {
 	struct options *o = options;
 
@@ -213,7 +213,7 @@ static const struct cli_program program = {
 		 "layer, policy, source or storage lists the names.",
 	.fields = fields,
 	.kinds = kinds,
-	.settle = settle,
+	.settle = settle_options,
 };
 
 struct program {
@@ -454,7 +454,7 @@ static void wait_for_end(struct program *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static int start(struct program *p, const char *source, struct err *err)
+static int start_server(struct program *p, const char *source, struct err *err)
 {
 	struct setup_more more = { .seed = p->o.common.seed, .is_store = true };
 	const struct signals_config signals = {
@@ -490,7 +490,7 @@ static int start(struct program *p, const char *source, struct err *err)
 static int serve(struct program *p, const char *source, struct err *err)
 {
 	const char *scheme = p->o.tls_key ? "https" : "http";
-	int r = start(p, source, err);
+	int r = start_server(p, source, err);
 
 	if (r < 0)
 		return r;

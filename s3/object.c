@@ -135,7 +135,7 @@ static enum MHD_Result send_not_modified(struct exchange *x)
 }
 
 /* What has no body, once the device has answered. */
-static enum MHD_Result finish(struct exchange *x)
+static enum MHD_Result finish_object(struct exchange *x)
 {
 	struct MHD_Response *r;
 
@@ -207,7 +207,7 @@ static struct body *new_body(struct exchange *x, int fd)
 static enum MHD_Result end_early(struct exchange *x, enum failure f)
 {
 	exchange_step *step = f == FAILURE_NOT_MODIFIED ? send_not_modified
-							: finish;
+							: finish_object;
 	enum storage_op op = x->operation == OPERATION_GET ? STORAGE_READ
 							   : STORAGE_LOOKUP;
 

@@ -121,7 +121,7 @@ static char *put_with_checksum(const struct exchange *x, const char *headers)
 
 /* --- PutObject ---------------------------------------------------------- */
 
-static enum MHD_Result finish(struct exchange *x)
+static enum MHD_Result finish_put(struct exchange *x)
 {
 	return put_answer(x, x->put->etag);
 }
@@ -142,7 +142,7 @@ static int work(void *ctx)
 
 static enum MHD_Result received(struct exchange *x)
 {
-	return exchange_work(x, work, finish);
+	return exchange_work(x, work, finish_put);
 }
 
 enum MHD_Result put_begin(struct exchange *x)

@@ -11,7 +11,7 @@
 
 /* --- bytes -------------------------------------------------------------- */
 
-static void take(void *ctx, const char *bytes, size_t n)
+static void take_bytes(void *ctx, const char *bytes, size_t n)
 {
 	struct receive *r = ctx;
 
@@ -35,7 +35,7 @@ void receive_add(struct receive *r, const char *bytes, size_t n)
 	if (r->has_sha256)
 		sha256_update(&r->hash_sha256, n, (const uint8_t *)bytes);
 	if (!r->is_chunked) {
-		take(r, bytes, n);
+		take_bytes(r, bytes, n);
 	} else {
 		enum failure f = chunked_add(&r->chunked, bytes, n);
 
@@ -83,7 +83,7 @@ static enum failure read_payload(struct receive *r, const struct exchange *x)
 	}
 	r->is_chunked = true;
 	c->seed = x->seed;
-	c->take = take;
+	c->take = take_bytes;
 	c->trailer = take_trailer;
 	c->ctx = r;
 	chunked_init(c);
@@ -183,7 +183,7 @@ static bool sha256_matches(struct receive *r)
 	return !strcasecmp(hex, r->want_sha256);
 }
 
-static enum failure check(struct receive *r)
+static enum failure check_body(struct receive *r)
 {
 	if (r->error)
 		return failure_of(r->error);
@@ -207,7 +207,7 @@ static enum failure check(struct receive *r)
 
 static enum MHD_Result end(struct exchange *x)
 {
-	enum failure f = check(x->receive);
+	enum failure f = check_body(x->receive);
 
 	return f ? exchange_fail(x, f, NULL) : x->after_body(x);
 }

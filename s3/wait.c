@@ -27,7 +27,7 @@ struct wait {
 	int error;
 };
 
-static void put(struct wait *w)
+static void put_wait(struct wait *w)
 {
 	bool last;
 
@@ -65,7 +65,7 @@ static void end(struct wait *w)
 
 /* --- the real operation ------------------------------------------------- */
 
-static void run(struct write_job *j, bool stopping)
+static void run_work(struct write_job *j, bool stopping)
 {
 	struct wait *w = container_of(j, struct wait, job);
 	int r = stopping ? -ECONNABORTED : w->work(w->ctx);
@@ -79,11 +79,11 @@ static void run(struct write_job *j, bool stopping)
 	pthread_mutex_unlock(&w->lock);
 	if (ended)
 		end(w);
-	put(w);
+	put_wait(w);
 }
 
 /* Begin it, if all is there that it needs. */
-static void begin(struct wait *w)
+static void begin_work(struct wait *w)
 {
 	bool begins;
 
@@ -105,7 +105,7 @@ void wait_work(struct wait *w, int (*work)(void *ctx), void *ctx, bool is_long)
 	w->ctx = ctx;
 	w->ready = true;
 	pthread_mutex_unlock(&w->lock);
-	begin(w);
+	begin_work(w);
 }
 
 /* --- the device --------------------------------------------------------- */
@@ -123,7 +123,7 @@ static void done(struct fetch *f, bool stopping)
 	pthread_mutex_unlock(&w->lock);
 	if (ended)
 		end(w);
-	put(w);
+	put_wait(w);
 }
 
 static int accept_it(struct fetch *f)
@@ -133,7 +133,7 @@ static int accept_it(struct fetch *f)
 	pthread_mutex_lock(&w->lock);
 	w->accepted = true;
 	pthread_mutex_unlock(&w->lock);
-	begin(w);
+	begin_work(w);
 	return 0;
 }
 
@@ -150,7 +150,7 @@ struct wait *wait_new(const struct wait_for *f)
 		return NULL;
 	}
 	w->what = *f;
-	w->job.run = run;
+	w->job.run = run_work;
 	w->refs = 2;
 	pthread_mutex_init(&w->lock, NULL);
 	w->fetch = (struct fetch){ .op = f->op,
@@ -192,5 +192,5 @@ void wait_free(struct wait *w)
 	pthread_mutex_unlock(&w->lock);
 	if (ended)
 		end(w);
-	put(w);
+	put_wait(w);
 }

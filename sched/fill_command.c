@@ -481,8 +481,8 @@ static int check_gpus(const struct cluster *c, const struct sched_workload *w,
 				  "needs tasks that do");
 }
 
-static int fill(const void *options, struct cluster *c,
-		struct sched_workload *w, struct err *err)
+static int fill_cluster(const void *options, struct cluster *c,
+			struct sched_workload *w, struct err *err)
 {
 	const struct options *o = options;
 	struct cells cells = { .o = o,
@@ -519,7 +519,7 @@ int command_fill(int argc, char **argv)
 {
 	static const struct driver driver = { .program = &program,
 					      .use = WORKLOAD_REQUESTS,
-					      .run = fill };
+					      .run = fill_cluster };
 	struct options o = { .placements = strdup("random,dotprod,"
 						  "gpuclustering,gpupacking,"
 						  "bestfit,fgd"),

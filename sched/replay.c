@@ -38,7 +38,7 @@ static int earlier(const void *a, const void *b)
 	return (int)x->begins - (int)y->begins;
 }
 
-static bool take(struct replay *r, uint32_t run)
+static bool take_parts(struct replay *r, uint32_t run)
 {
 	const struct history_run *of = &r->h->runs[run];
 	const struct sched_part *parts = &r->h->parts[of->first];
@@ -58,7 +58,7 @@ static void take_again(struct replay *r)
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->n_waiting; i++)
-		if (!take(r, r->waiting[i]))
+		if (!take_parts(r, r->waiting[i]))
 			r->waiting[n++] = r->waiting[i];
 	r->n_waiting = n;
 }
@@ -112,7 +112,7 @@ static int replay_all(struct replay *r)
 		move_clock(r, MAX(marks[i].at_ns, r->now_ns));
 		if (!marks[i].begins)
 			end(r, run);
-		else if (!take(r, run))
+		else if (!take_parts(r, run))
 			r->waiting[r->n_waiting++] = run;
 	}
 	return 0;

@@ -298,8 +298,8 @@ static int run_both(const struct options *o, struct sched_sim *sim,
 	return r;
 }
 
-static int run(const void *options, struct cluster *c, struct sched_workload *w,
-	       struct err *err)
+static int run_schedule(const void *options, struct cluster *c,
+			struct sched_workload *w, struct err *err)
 {
 	const struct options *o = options;
 	struct sched_sim sim = driver_sim(&o->d, c, w);
@@ -358,7 +358,7 @@ int command_run(int argc, char **argv)
 {
 	static const struct driver driver = { .program = &program,
 					      .check = check_run,
-					      .run = run };
+					      .run = run_schedule };
 	struct options o = { .policy = strdup("fifo"),
 			     .placement = strdup("proportional"),
 			     .time_scale = 1,

@@ -259,7 +259,7 @@ struct sched_run_config sim_run_config(const struct sched_sim *sim,
 					  .round_ns = sim->round_ns };
 }
 
-static int begin(struct event_clock *c, struct err *err)
+static int begin_clock(struct event_clock *c, struct err *err)
 {
 	const struct sched_workload *w = c->sim->workload;
 	struct sched_run *r = &c->run;
@@ -304,7 +304,7 @@ static void sum_up(const struct event_clock *c, struct sim_result *ret)
 int sim_run(struct sched_sim *sim, struct sched_sim_cell *cell, struct err *err)
 {
 	struct event_clock c = { .sim = sim, .cell = cell };
-	int e = begin(&c, err);
+	int e = begin_clock(&c, err);
 
 	if (e == 0)
 		e = run_steps(&c.run, err);

@@ -93,7 +93,7 @@ static int serve(const struct options *o, struct dispatcher *d, struct err *err)
 	return r == 0 ? write_record(o, d, err) : r;
 }
 
-static int run(const struct options *o)
+static int run_dispatcher(const struct options *o)
 {
 	struct access access = { 0 };
 	struct addr listen = { 0 };
@@ -136,7 +136,7 @@ int prepd_dispatcher_main(int argc, char **argv)
 	int status;
 
 	cli_parse(&program, argc, argv, &o, NULL);
-	status = run(&o);
+	status = run_dispatcher(&o);
 	conf_free(fields, &o);
 	return status;
 }

@@ -297,7 +297,7 @@ static int confine(const struct options *o, struct err *err)
 	return r < 0 ? err_set(err, r, "Landlock: %s", strerror(-r)) : 0;
 }
 
-static int run(const struct options *o)
+static int run_worker(const struct options *o)
 {
 	struct access access = { 0 };
 	struct addr dispatcher = { 0 }, listen = { 0 };
@@ -352,7 +352,7 @@ int prepd_worker_main(int argc, char **argv)
 	int status;
 
 	cli_parse(&program, argc, argv, &o, NULL);
-	status = run(&o);
+	status = run_worker(&o);
 	conf_free(fields, &o);
 	return status;
 }

@@ -273,7 +273,7 @@ static int serve(const struct options *o, const struct server_config *c,
 	return r;
 }
 
-static int run(struct options *o)
+static int run_server(struct options *o)
 {
 	struct server_config c = { 0 };
 	struct share_profile speedup = { 0 }, slicing = { 0 };
@@ -325,7 +325,7 @@ int main(int argc, char **argv)
 	int status;
 
 	cli_parse(&program, argc, argv, &o, NULL);
-	status = run(&o);
+	status = run_server(&o);
 	plugin_choice_fini(&o.choice);
 	free(o.choice_text);
 	conf_free(fields, &o);

@@ -47,7 +47,7 @@ int server_make_folder(const char *path, struct err *err)
 
 /* --- grants --------------------------------------------------------------- */
 
-static struct grant *find(const struct server *s, const char *name)
+static struct grant *find_grant(const struct server *s, const char *name)
 {
 	struct grant *g = s->grants;
 
@@ -154,7 +154,7 @@ int grant_set(struct server *s, const struct gpud_grant *q, struct err *err)
 			    q->part_milli, q->bytes);
 	if (r < 0)
 		return r;
-	g = find(s, q->name);
+	g = find_grant(s, q->name);
 	r = share_set_part(s->share, g ? &g->quota : &fresh, q->gpu,
 			   q->part_milli, err);
 	if (r == 0 && !g) {
@@ -175,7 +175,7 @@ int grant_revoke(struct server *s, const char *name, struct err *err)
 {
 	_cleanup_free_ char *folder = gpud_grant_folder(s->config.path, name);
 	_cleanup_free_ char *path = folder ? socket_in(s, folder) : NULL;
-	struct grant *g = find(s, name);
+	struct grant *g = find_grant(s, name);
 	int r = check_name(name, err);
 
 	if (r == 0 && !path)

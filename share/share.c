@@ -372,7 +372,7 @@ static bool may_start(const struct share *s, const struct share_job *job)
 	return true;
 }
 
-static void start(struct share *s, struct share_job *job)
+static void start_job(struct share *s, struct share_job *job)
 {
 	struct share_iteration *it = &job->queue[job->head];
 
@@ -400,7 +400,7 @@ static void dispatch(struct share *s)
 	}
 	for (uint32_t i = 0; i < n; i++)
 		if (may_start(s, s->sorted[i]))
-			start(s, s->sorted[i]);
+			start_job(s, s->sorted[i]);
 		else
 			s->sorted[i]->held = s->sorted[i]->want.n_gpus > 1;
 }
@@ -432,7 +432,7 @@ static uint64_t remaining(const struct share_job *job)
 	return ns;
 }
 
-static void finish(struct share *s, struct share_job *job)
+static void finish_job(struct share *s, struct share_job *job)
 {
 	struct share_iteration it = job->queue[job->head];
 
@@ -456,7 +456,7 @@ void share_advance(struct share *s, uint64_t now)
 		pace_settle(s, next);
 		for (uint32_t i = 0; i < s->n_jobs; i++)
 			if (pace_ended(s->jobs[i]))
-				finish(s, s->jobs[i]);
+				finish_job(s, s->jobs[i]);
 		dispatch(s);
 	}
 	pace_settle(s, now);
@@ -673,8 +673,8 @@ static uint32_t n_granted(const struct share *s, const struct share_want *w)
 	return n;
 }
 
-static int check(const struct share *s, const struct share_want *w,
-		 struct err *err)
+static int check_want(const struct share *s, const struct share_want *w,
+		      struct err *err)
 {
 	char need[UNITS_TEXT], have[UNITS_TEXT];
 
@@ -708,7 +708,7 @@ int share_join(struct share *s, const struct share_want *want, void *owner,
 	       struct share_job **ret, struct err *err)
 {
 	struct share_job *job;
-	int r = check(s, want, err);
+	int r = check_want(s, want, err);
 
 	if (r < 0)
 		return r;

@@ -28,13 +28,14 @@ static bool is_section(char *line, const char *name, bool config)
 	return !strcmp(line, name);
 }
 
-static void keep(const char **to, const char *value)
+static void keep_first(const char **to, const char *value)
 {
 	if (!*to && *value)
 		*to = value;
 }
 
-static void take(struct account_profile *p, const char *key, const char *value)
+static void take_setting(struct account_profile *p, const char *key,
+			 const char *value)
 {
 	static const char *const fetched[] = {
 		"role_arn",	  "credential_process",
@@ -44,20 +45,20 @@ static void take(struct account_profile *p, const char *key, const char *value)
 	};
 
 	if (!strcmp(key, "aws_access_key_id"))
-		keep(&p->id, value);
+		keep_first(&p->id, value);
 	else if (!strcmp(key, "aws_secret_access_key"))
-		keep(&p->secret, value);
+		keep_first(&p->secret, value);
 	else if (!strcmp(key, "aws_session_token"))
-		keep(&p->token, value);
+		keep_first(&p->token, value);
 	else if (!strcmp(key, "region"))
-		keep(&p->region, value);
+		keep_first(&p->region, value);
 	else if (!strcmp(key, "endpoint_url"))
-		keep(&p->endpoint, value);
+		keep_first(&p->endpoint, value);
 	else if (!strcmp(key, "services"))
-		keep(&p->services, value);
+		keep_first(&p->services, value);
 	for (size_t i = 0; i < ARRAY_SIZE(fetched); i++)
 		if (!strcmp(key, fetched[i]))
-			keep(&p->fetched, fetched[i]);
+			keep_first(&p->fetched, fetched[i]);
 }
 
 int account_parse(char *text, size_t n, const char *file, const char *name,
@@ -96,7 +97,7 @@ int account_parse(char *text, size_t n, const char *file, const char *name,
 				       line);
 		*value++ = 0;
 		if (ours)
-			take(ret, util_trim(word), util_trim(value));
+			take_setting(ret, util_trim(word), util_trim(value));
 	}
 	return 0;
 }

@@ -171,7 +171,7 @@ static void take_token(struct reader *r)
 		memcpy(r->page->token, r->text, r->n_text + 1);
 }
 
-static void take(struct reader *r, enum field field)
+static void take_field(struct reader *r, enum field field)
 {
 	const char *text = r->text;
 
@@ -233,7 +233,7 @@ static void end_element(void *ctx, const XML_Char *name)
 	enum field field = field_of(r);
 
 	if (r->page)
-		take(r, field);
+		take_field(r, field);
 	else if (field == CODE)
 		copy_printable(r->error->code, sizeof(r->error->code), r->text);
 	else if (field == MESSAGE)

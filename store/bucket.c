@@ -211,7 +211,7 @@ static void back_off(struct bucket *b, struct transfer *t)
 	t->due = tick_wall() + rng_below(&b->rng, most) + 1;
 }
 
-static void finish(struct bucket *b, struct transfer *t, CURLcode code)
+static void finish_transfer(struct bucket *b, struct transfer *t, CURLcode code)
 {
 	bool again;
 	int error = transfer_outcome(t, code, &again);
@@ -235,12 +235,12 @@ static void finish_all(struct bucket *b)
 		struct transfer *t = NULL;
 
 		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &t);
-		finish(b, t, code);
+		finish_transfer(b, t, code);
 	}
 }
 
 /* The next read in the queue; NULL: there is none. */
-static struct bucket_read *take(struct bucket *b)
+static struct bucket_read *take_read(struct bucket *b)
 {
 	struct bucket_read *r;
 
@@ -260,7 +260,7 @@ static void start_new(struct bucket *b)
 
 		if (t->read)
 			continue;
-		r = take(b);
+		r = take_read(b);
 		if (!r)
 			return;
 		t->read = r;
@@ -329,11 +329,11 @@ static void cancel_all(struct bucket *b)
 			curl_multi_remove_handle(b->multi, t->easy);
 		end(b, t, -ECANCELED);
 	}
-	while ((r = take(b)))
+	while ((r = take_read(b)))
 		r->done(r, -ECANCELED);
 }
 
-static void *run(void *arg)
+static void *run_transfers(void *arg)
 {
 	struct bucket *b = arg;
 	int running, wait;
@@ -352,7 +352,7 @@ static void *run(void *arg)
 
 /* --- life --------------------------------------------------------------- */
 
-static int start(struct bucket *b, unsigned connections)
+static int start_transfers(struct bucket *b, unsigned connections)
 {
 	int r = 0;
 
@@ -369,7 +369,7 @@ static int start(struct bucket *b, unsigned connections)
 	while (r == 0 && b->n_transfers < connections)
 		r = transfer_init(&b->transfers[b->n_transfers++], &b->account);
 	if (r == 0)
-		r = thread_start(&b->thread, NULL, run, b);
+		r = thread_start(&b->thread, NULL, run_transfers, b);
 	b->started = r == 0;
 	return r;
 }
@@ -391,7 +391,7 @@ int bucket_open(const char *url, unsigned connections, struct bucket **ret,
 	if (r == 0)
 		r = account_find(&b->account, err);
 	if (r == 0) {
-		r = start(b, connections);
+		r = start_transfers(b, connections);
 		if (r < 0)
 			err_set(err, r, "s3:%s: %s", url, strerror(-r));
 	}

@@ -104,7 +104,7 @@ static size_t on_header(char *bytes, size_t one, size_t n, void *ctx)
 }
 
 /* Are the bytes that follow those that were asked for? */
-static int check(const struct transfer *t, long status)
+static int check_range(const struct transfer *t, long status)
 {
 	const struct bucket_read *r = t->read;
 	const struct bucket_object *o = &r->object;
@@ -137,7 +137,7 @@ static size_t on_body(char *bytes, size_t one, size_t n, void *ctx)
 		return keep; /* less: it ends here, which is enough to know */
 	}
 	if (!t->checked)
-		t->error = check(t, status);
+		t->error = check_range(t, status);
 	t->checked = true;
 	if (t->error == 0 && n > t->read->n - t->got)
 		t->error = -EPROTO;
@@ -291,7 +291,7 @@ int transfer_outcome(struct transfer *t, CURLcode code, bool *ret_again)
 	if (status >= 300 && (code == CURLE_OK || code == CURLE_WRITE_ERROR))
 		return outcome_of_status(t, status, ret_again);
 	if (code == CURLE_OK && !t->checked)
-		t->error = check(t, status);
+		t->error = check_range(t, status);
 	if (t->error ||
 	    (code == CURLE_OK && (is_page(t) || t->got == t->read->n)))
 		return t->error;

@@ -361,8 +361,8 @@ static int decode_value(struct decode *d, const struct conf_node *node,
 	}
 }
 
-static const struct conf_field *find(const struct conf_field *fields,
-				     const char *key)
+static const struct conf_field *find_field(const struct conf_field *fields,
+					   const char *key)
 {
 	for (; fields->key; fields++)
 		if (!fields->cli_only && !strcmp(fields->key, key))
@@ -386,7 +386,7 @@ static int unknown_key(struct decode *d, const struct conf_node *item,
 static int decode_item(struct decode *d, const struct conf_node *item,
 		       const struct conf_field *fields, void *object)
 {
-	const struct conf_field *f = find(fields, item->key);
+	const struct conf_field *f = find_field(fields, item->key);
 
 	return f ? decode_value(d, item, f, f->type, (char *)object + f->offset)
 		 : unknown_key(d, item, fields);

@@ -43,7 +43,7 @@ static int fail_at(struct parse *p, const yaml_mark_t *mark, const char *what)
 		       mark->line + 1, mark->column + 1, what);
 }
 
-static int next(struct parse *p)
+static int next_event(struct parse *p)
 {
 	yaml_event_delete(&p->event);
 	if (yaml_parser_parse(&p->yaml, &p->event))
@@ -174,7 +174,7 @@ static int parse_items(struct parse *p, int depth, struct conf_node *node,
 	yaml_mark_t mark;
 	int r;
 
-	while ((r = next(p)) == 0 && p->event.type != end) {
+	while ((r = next_event(p)) == 0 && p->event.type != end) {
 		mark = p->event.start_mark;
 		if (node->kind == CONF_KIND_MAPPING) {
 			if (p->event.type != YAML_SCALAR_EVENT)
@@ -183,7 +183,7 @@ static int parse_items(struct parse *p, int depth, struct conf_node *node,
 			r = scalar_text(p, &key);
 			if (r < 0)
 				return r;
-			r = next(p);
+			r = next_event(p);
 			if (r < 0)
 				return r;
 		}
@@ -259,10 +259,10 @@ static int parse_node(struct parse *p, int depth, struct conf_node **ret)
 
 static int parse_document(struct parse *p, struct conf_node **ret)
 {
-	int r = next(p); /* stream start */
+	int r = next_event(p); /* stream start */
 
 	if (r == 0)
-		r = next(p); /* document start, or stream end */
+		r = next_event(p); /* document start, or stream end */
 	if (r < 0)
 		return r;
 	if (p->event.type == YAML_STREAM_END_EVENT) {
@@ -273,14 +273,14 @@ static int parse_document(struct parse *p, struct conf_node **ret)
 		(*ret)->line = (*ret)->column = 1;
 		return 0;
 	}
-	r = next(p);
+	r = next_event(p);
 	if (r == 0)
 		r = parse_node(p, 0, ret);
 	if (r < 0)
 		return r;
-	r = next(p); /* document end */
+	r = next_event(p); /* document end */
 	if (r == 0)
-		r = next(p);
+		r = next_event(p);
 	if (r == 0 && p->event.type != YAML_STREAM_END_EVENT)
 		r = fail_at(p, &p->event.start_mark, "more than one document");
 	return r;

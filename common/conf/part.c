@@ -31,9 +31,9 @@ static bool is_name(const char *s)
 	return s && isalnum((unsigned char)*s) && !s[n];
 }
 
-static int check(const struct plugin_part *p,
-		 const struct plugin *const table[], const char *path,
-		 struct err *err)
+static int check_part(const struct plugin_part *p,
+		      const struct plugin *const table[], const char *path,
+		      struct err *err)
 {
 	if (!p)
 		return err_set(err, -EINVAL,
@@ -76,7 +76,7 @@ static int open_file(const struct plugin *const table[], const char *path,
 		return err_set(err, -ENOMEM, "out of memory");
 	if (library) {
 		o->part = dlsym(library, "gpemu_part");
-		r = check(o->part, table, path, err);
+		r = check_part(o->part, table, path, err);
 	} else {
 		r = err_set(err, -EINVAL, "%s", dlerror());
 	}
@@ -94,8 +94,8 @@ static int open_file(const struct plugin *const table[], const char *path,
 
 /* The part that was opened with this path or has this name; else, if files are
  * allowed, the one in the file. NULL without a text: `name` is no path. */
-static const struct plugin *find(const struct plugin *const table[],
-				 const char *name, struct err *err)
+static const struct plugin *find_plugin(const struct plugin *const table[],
+					const char *name, struct err *err)
 {
 	struct opened *o = opened;
 	int r = 0;
@@ -131,5 +131,5 @@ const char *part_path(const struct plugin *p)
 void part_files_allow(bool allow)
 {
 	allowed = allow;
-	plugin_elsewhere = find;
+	plugin_elsewhere = find_plugin;
 }

@@ -18,8 +18,9 @@ static bool same_key(const char *key, const char *given, size_t n)
 	return i == n && !key[n];
 }
 
-static const struct conf_field *find(const struct conf_field *fields,
-				     const char *key, size_t n, struct err *err)
+static const struct conf_field *find_option(const struct conf_field *fields,
+					    const char *key, size_t n,
+					    struct err *err)
 {
 	struct word_list words = WORD_LIST(key, n);
 
@@ -56,7 +57,7 @@ static int set_option(const struct conf_field *fields, void *options,
 		      char *option, char *given, struct err *err)
 {
 	size_t n = strcspn(option, "=");
-	const struct conf_field *f = find(fields, option, n, err);
+	const struct conf_field *f = find_option(fields, option, n, err);
 	int r;
 
 	if (!f)

@@ -20,7 +20,7 @@ struct build {
 	struct err *err;
 };
 
-static void take(struct build *b, uint32_t file, bool begins)
+static void take_one(struct build *b, uint32_t file, bool begins)
 {
 	if (b->begins)
 		b->begins[b->n] = begins;
@@ -31,7 +31,7 @@ static void take(struct build *b, uint32_t file, bool begins)
 static void take_sequential(struct build *b)
 {
 	for (uint32_t i = 0; i < b->files->n; i++)
-		take(b, i, true);
+		take_one(b, i, true);
 }
 
 static void take_random(struct build *b, uint64_t seed)
@@ -80,7 +80,7 @@ static int take_diffclass(struct build *b)
 	for (; left; left = kept) {
 		kept = 0;
 		for (uint32_t c = 0; c < left; c++) {
-			take(b, sorted[next[c]], false);
+			take_one(b, sorted[next[c]], false);
 			if (next[c] + 1 == end[c])
 				continue;
 			next[kept] = next[c] + 1;
@@ -105,7 +105,7 @@ static int take_path(struct build *b, const char *path, bool begins,
 	if (b->taken[file])
 		return err_set(b->err, -EINVAL, "%s:%zu: '%s' is listed twice",
 			       name, line, path);
-	take(b, file, begins);
+	take_one(b, file, begins);
 	return 0;
 }
 
@@ -187,7 +187,7 @@ static int take_file(struct build *b, const char *name)
 	r = b->begins ? take_lines(b, f, name) : -ENOMEM;
 	for (uint32_t i = 0; r == 0 && i < b->files->n; i++)
 		if (!b->taken[i])
-			take(b, i, true);
+			take_one(b, i, true);
 	return r;
 }
 

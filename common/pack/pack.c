@@ -23,7 +23,7 @@ static uint64_t get(const unsigned char **at, unsigned bytes)
 	return le64toh(v);
 }
 
-static void put(unsigned char **at, uint64_t v, unsigned bytes)
+static void put_number(unsigned char **at, uint64_t v, unsigned bytes)
 {
 	v = htole64(v);
 	memcpy(*at, &v, bytes);
@@ -78,13 +78,13 @@ void pack_write_header(const struct pack_header *h,
 
 	memset(bytes, 0, PACK_HEADER_BYTES);
 	memcpy(bytes, PACK_MAGIC, 8);
-	put(&at, PACK_VERSION, 4);
-	put(&at, PACK_HEADER_BYTES, 4);
-	put(&at, h->index_offset, 8);
-	put(&at, h->index_bytes, 8);
-	put(&at, h->index_sum, 8);
+	put_number(&at, PACK_VERSION, 4);
+	put_number(&at, PACK_HEADER_BYTES, 4);
+	put_number(&at, h->index_offset, 8);
+	put_number(&at, h->index_bytes, 8);
+	put_number(&at, h->index_sum, 8);
 	at = bytes + PACK_HEADER_BYTES - 8;
-	put(&at, XXH3_64bits(bytes, PACK_HEADER_BYTES - 8), 8);
+	put_number(&at, XXH3_64bits(bytes, PACK_HEADER_BYTES - 8), 8);
 }
 
 /* --- index: its parts, in their order ----------------------------------- */
@@ -339,27 +339,27 @@ int pack_write_index(const struct pack *p, unsigned char **ret, size_t *ret_n)
 	*ret = at = calloc(1, n);
 	if (!at)
 		return -ENOMEM;
-	put(&at, p->n_files, 4);
-	put(&at, p->n_groups, 4);
-	put(&at, p->n_classes, 8);
-	put(&at, p->group_size, 8);
-	put(&at, p->seed, 8);
-	put(&at, names, 8);
+	put_number(&at, p->n_files, 4);
+	put_number(&at, p->n_groups, 4);
+	put_number(&at, p->n_classes, 8);
+	put_number(&at, p->group_size, 8);
+	put_number(&at, p->seed, 8);
+	put_number(&at, names, 8);
 	memcpy(at, p->order, PACK_ORDER_BYTES);
 	at += PACK_ORDER_BYTES + 8;
 	for (uint32_t g = 0; g < p->n_groups; g++) {
-		put(&at, p->files[p->first[g]].offset, 8);
-		put(&at, p->first[g], 8);
+		put_number(&at, p->files[p->first[g]].offset, 8);
+		put_number(&at, p->first[g], 8);
 	}
 	for (uint32_t i = 0; i < p->n_files; i++) {
 		const struct pack_file *f = &p->files[i];
 
-		put(&at, f->offset, 8);
-		put(&at, f->bytes, 8);
-		put(&at, f->sum, 8);
-		put(&at, (uint64_t)f->mtime_ns, 8);
-		put(&at, f->mode, 4);
-		put(&at, f->class, 4);
+		put_number(&at, f->offset, 8);
+		put_number(&at, f->bytes, 8);
+		put_number(&at, f->sum, 8);
+		put_number(&at, (uint64_t)f->mtime_ns, 8);
+		put_number(&at, f->mode, 4);
+		put_number(&at, f->class, 4);
 		at += 8;
 	}
 	for (uint32_t i = 0; i < p->n_files; i++)

@@ -46,7 +46,8 @@ static const struct conf_field *field_of_key(const struct parse *p, int key)
 	return NULL;
 }
 
-static void add(struct parse *p, const struct conf_field *f, const char *value)
+static void add_option(struct parse *p, const struct conf_field *f,
+		       const char *value)
 {
 	p->set[p->n_set].field = f;
 	p->set[p->n_set++].value = value;
@@ -55,7 +56,7 @@ static void add(struct parse *p, const struct conf_field *f, const char *value)
 static void add_owned(struct parse *p, const struct conf_field *f, char *value)
 {
 	p->set[p->n_set].owned = value;
-	add(p, f, value);
+	add_option(p, f, value);
 }
 
 /* --- options within an option ------------------------------------------- */
@@ -158,7 +159,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	if (f && arg && p->program->words && !strcmp(f->key, p->program->words))
 		return add_words(p, f, arg);
 	if (f) {
-		add(p, f, arg);
+		add_option(p, f, arg);
 		return 0;
 	}
 	switch (key) {

@@ -24,7 +24,7 @@ struct commands {
 	size_t n;
 };
 
-static void fail(const struct commands *c, struct err *err)
+static void fail_command(const struct commands *c, struct err *err)
 {
 	err_prefix(err, "%s", c->c.path);
 	c->c.failed(c->c.ctx, err);
@@ -40,7 +40,7 @@ static void run_lines(struct commands *c)
 		err = (struct err){ 0 };
 		*eol = 0;
 		if (c->c.run(c->c.ctx, line, &err) < 0)
-			fail(c, &err);
+			fail_command(c, &err);
 		line = eol + 1;
 	}
 	c->n = (size_t)(end - line);
@@ -50,7 +50,7 @@ static void run_lines(struct commands *c)
 	c->n = 0;
 	err = (struct err){ 0 };
 	err_set(&err, -E2BIG, "a line of more than %d bytes", LINE_MAX_BYTES);
-	fail(c, &err);
+	fail_command(c, &err);
 }
 
 static void *serve(void *arg)

@@ -139,7 +139,7 @@ __attribute__((noinline)) int walk_names(struct walk_names *w, int fd)
 	return n < 0 ? -errno : 0;
 }
 
-static int add(void *ctx, const char *name, const struct walk_entry *e)
+static int add_entry(void *ctx, const char *name, const struct walk_entry *e)
 {
 	struct walk_list *l = ctx;
 	size_t n = strlen(name) + 1;
@@ -166,7 +166,7 @@ static int by_name(const void *a, const void *b, void *names)
 
 int walk_list(int fd, unsigned flags, struct walk_list *ret)
 {
-	struct walk_names w = { .flags = flags, .name = add, .ctx = ret };
+	struct walk_names w = { .flags = flags, .name = add_entry, .ctx = ret };
 	int r;
 
 	*ret = (struct walk_list){ 0 };
@@ -267,7 +267,7 @@ static void leave(struct state *s, size_t n)
 	s->path[n] = 0;
 }
 
-static int check(struct state *s, const struct level *l)
+static int check_level(struct state *s, const struct level *l)
 {
 	if (l->depth > WALK_DEPTH)
 		return err_set(s->err, -ELOOP, "%s: " WALK_TOO_DEEP, s->path);
@@ -379,7 +379,7 @@ static int walk_folder(struct state *s, int parent, const char *name,
 	level.ino = st.stx_ino;
 	level.dev_major = st.stx_dev_major;
 	level.dev_minor = st.stx_dev_minor;
-	r = check(s, &level);
+	r = check_level(s, &level);
 	if (r == 0 && link)
 		r = count_link(s, &level);
 	if (r == 0 && s->w->folder)

@@ -133,8 +133,8 @@ static struct tag end_of(const char *text)
 	return t;
 }
 
-static void fill(const char *text, const char *end, const struct scope *s,
-		 FILE *f);
+static void fill_text(const char *text, const char *end, const struct scope *s,
+		      FILE *f);
 
 /* What stands between the tags of a section. */
 static void fill_section(const struct tag *t, const char *end,
@@ -147,16 +147,16 @@ static void fill_section(const struct tag *t, const char *end,
 	if (is_there(j) == (t->kind == '^'))
 		return;
 	if (t->kind != '#') {
-		fill(t->end, end, s, f);
+		fill_text(t->end, end, s, f);
 	} else if (json_is_array(j)) {
 		json_array_foreach ((json_t *)j, i, in.value)
-			fill(t->end, end, &in, f);
+			fill_text(t->end, end, &in, f);
 	} else {
-		fill(t->end, end, &in, f);
+		fill_text(t->end, end, &in, f);
 	}
 }
 
-static const char *find(const struct template *all, const char *name)
+static const char *find_template(const struct template *all, const char *name)
 {
 	while (all->name && strcmp(all->name, name))
 		all++;
@@ -164,8 +164,8 @@ static const char *find(const struct template *all, const char *name)
 	return all->text;
 }
 
-static void fill(const char *text, const char *end, const struct scope *s,
-		 FILE *f)
+static void fill_text(const char *text, const char *end, const struct scope *s,
+		      FILE *f)
 {
 	struct tag t, close;
 
@@ -185,8 +185,8 @@ static void fill(const char *text, const char *end, const struct scope *s,
 				fputs(json_string_value(j), f);
 			break;
 		case '>':
-			other = find(s->all, t.key);
-			fill(other, other + strlen(other), s, f);
+			other = find_template(s->all, t.key);
+			fill_text(other, other + strlen(other), s, f);
 			break;
 		default:
 			close = end_of(text);
@@ -201,7 +201,7 @@ void template_fill(const struct template *all, const char *name,
 		   const json_t *doc, FILE *f)
 {
 	struct scope s = { .value = doc, .all = all };
-	const char *text = find(all, name);
+	const char *text = find_template(all, name);
 
-	fill(text, text + strlen(text), &s, f);
+	fill_text(text, text + strlen(text), &s, f);
 }

@@ -122,7 +122,7 @@ uint64_t device_local_ns(const struct device_job *j, uint64_t bytes)
 }
 
 /* Wait for the other nodes, then report the step. */
-static int settle(struct local *l)
+static int settle_step(struct local *l)
 {
 	struct device *d = &l->device;
 	struct gpus_reach all;
@@ -141,7 +141,7 @@ static int settle(struct local *l)
 
 static int settled(struct local *l, struct err *err)
 {
-	int r = settle(l);
+	int r = settle_step(l);
 
 	return r < 0 ? err_set(err, r, "%s", l->why.text) : 0;
 }
@@ -205,7 +205,7 @@ static void local_submit(struct device *d, const struct device_part *part,
 	struct local *l = local_of(d);
 	struct gpus_part cost[GPUS_MAX];
 
-	if (settle(l) < 0)
+	if (settle_step(l) < 0)
 		return; /* the next call says so */
 	l->report = (struct device_step){ .user = user,
 					  .idle_ns = d->idle_ns,

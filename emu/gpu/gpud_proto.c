@@ -163,7 +163,7 @@ static uint64_t get(const uint8_t *p, size_t n)
 	return v;
 }
 
-static void put(uint8_t *p, size_t n, uint64_t v)
+static void put_value(uint8_t *p, size_t n, uint64_t v)
 {
 	for (; n--; v >>= 8)
 		*p++ = (uint8_t)v;
@@ -187,10 +187,10 @@ static void put_number(uint8_t *p, const struct field *f, const char *from)
 
 	if (f->bytes == sizeof(v8)) {
 		memcpy(&v8, from, sizeof(v8));
-		put(p, sizeof(v8), v8);
+		put_value(p, sizeof(v8), v8);
 	} else {
 		memcpy(&v4, from, sizeof(v4));
-		put(p, sizeof(v4), v4);
+		put_value(p, sizeof(v4), v4);
 	}
 }
 
@@ -251,9 +251,9 @@ void gpud_encode(const struct gpud_msg *m, void *buf)
 {
 	uint8_t *p = buf;
 
-	put(p, 4, gpud_size(m));
-	put(p + 4, 2, GPUD_VERSION);
-	put(p + 6, 2, m->type);
+	put_value(p, 4, gpud_size(m));
+	put_value(p + 4, 2, GPUD_VERSION);
+	put_value(p + 6, 2, m->type);
 	p += GPUD_HEADER;
 	for (const struct field *f = types[m->type].fields; f->bytes; f++) {
 		if (f->text)

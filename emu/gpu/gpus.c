@@ -31,7 +31,7 @@ static uint64_t collective(const struct fsdp *f, uint64_t bytes)
  * Unit k may be gathered once unit k - 1 - prefetch is computed, that is, when
  * the computation of the next one begins. `here`: the first is there already.
  */
-static void run(struct pass *p, bool here)
+static void run_pass(struct pass *p, bool here)
 {
 	uint32_t n = p->f->units, ahead = p->f->prefetch + 1, gathered = 0;
 	uint64_t end[FSDP_UNITS_MAX]; /* of unit k's computation */
@@ -71,12 +71,12 @@ uint64_t fsdp_exposed_ns(const struct fsdp *f, uint64_t forward_ns,
 		return 0;
 	p.compute_ns = forward_ns / f->units;
 	p.gather_ns = collective(f, f->weight_bytes / f->units);
-	run(&p, false);
+	run_pass(&p, false);
 	alone = p.compute_ns * f->units;
 	if (backward_ns) {
 		p.compute_ns = backward_ns / f->units;
 		p.reduce_ns = collective(f, f->gradient_bytes / f->units);
-		run(&p, true);
+		run_pass(&p, true);
 		alone += p.compute_ns * f->units;
 	}
 	return MAX(p.compute, p.link) - alone;

@@ -68,8 +68,8 @@ static int load(const char *name, const struct options *o,
 				      (double)o->size_sd, ret, err);
 }
 
-static int fill(struct synth *s, const struct options *o,
-		const struct dataset_profile *p, struct err *err)
+static int fill_synth(struct synth *s, const struct options *o,
+		      const struct dataset_profile *p, struct err *err)
 {
 	const char *content = o->content ? o->content : p->format;
 	struct err why = { 0 };
@@ -108,7 +108,7 @@ int synth_open(const char *spec, struct synth **ret, struct err *err)
 	if (r == 0)
 		r = load(name, &o, &p, err);
 	if (r == 0)
-		r = fill(s, &o, &p, err);
+		r = fill_synth(s, &o, &p, err);
 	dataset_profile_free(&p);
 	conf_free(fields, &o);
 	if (r < 0) {

@@ -63,7 +63,7 @@ static int read_time(const struct import_file *f, const struct conf_node *root,
 	return r;
 }
 
-static int add(const struct import_file *f, const struct conf_node *root)
+static int add_config(const struct import_file *f, const struct conf_node *root)
 {
 	const struct conf_node *train = conf_node_get(root, "train");
 	const struct conf_node *time =
@@ -113,7 +113,7 @@ static int read_table(const struct import_file *f)
 	_cleanup_conf_node_ struct conf_node *root = NULL;
 	int r = conf_tree_parse(f->bytes, f->n, f->path, &root, f->err);
 
-	return r < 0 ? r : add(f, root);
+	return r < 0 ? r : add_config(f, root);
 }
 
 const struct import_ops import_mlperf_storage = {

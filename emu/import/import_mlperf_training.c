@@ -130,7 +130,7 @@ static int take_lines(struct run *r)
 	return e;
 }
 
-static int add(const struct run *r, const struct options *o)
+static int add_run(const struct run *r, const struct options *o)
 {
 	struct import_step step = {
 		.model = r->benchmark,
@@ -170,7 +170,7 @@ static int read_table(const struct import_file *f)
 			       f->path);
 	r = take_lines(&run);
 	if (r == 0)
-		r = add(&run, o);
+		r = add_run(&run, o);
 	free(run.throughput);
 	return r;
 }

@@ -80,8 +80,8 @@ static int latency(const struct import_file *f, const json_t *j,
 	return 0;
 }
 
-static int add(const struct import_file *f, const struct label *l,
-	       const json_t *j)
+static int add_step(const struct import_file *f, const struct label *l,
+		    const json_t *j)
 {
 	_cleanup_free_ char *name = NULL;
 	struct import_step step = { .batch = l->batch,
@@ -125,7 +125,7 @@ static int read_table(const struct import_file *f)
 	if (!json_is_object(j))
 		return err_set(f->err, -EINVAL, "%s:1:1: not an object",
 			       f->path);
-	return add(f, &label, j);
+	return add_step(f, &label, j);
 }
 
 const struct import_ops import_neusight = {

@@ -33,8 +33,8 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static int check(const void *object, const struct conf_node *root,
-		 const char *name, struct err *err)
+static int check_dataset(const void *object, const struct conf_node *root,
+			 const char *name, struct err *err)
 {
 	const struct dataset_profile *p = object;
 	const struct dataset_quantile *v = p->sizes.items;
@@ -61,7 +61,8 @@ static int check(const void *object, const struct conf_node *root,
 	return 0;
 }
 
-PROFILE_FUNCTIONS(dataset, PROFILE_DATASET, check, 0, .samples_per_file = 1)
+PROFILE_FUNCTIONS(dataset, PROFILE_DATASET, check_dataset, 0,
+		  .samples_per_file = 1)
 
 /* The quantile function of the standard normal distribution, by bisection of
  * erfc: for a table of a few hundred. */

@@ -267,8 +267,8 @@ static int check_head(const void *object, const struct conf_node *root,
 	return 0;
 }
 
-static int check(const void *object, const struct conf_node *root,
-		 const char *name, struct err *err)
+static int check_gpu(const void *object, const struct conf_node *root,
+		     const char *name, struct err *err)
 {
 	const struct gpu_profile *p = object;
 	const struct gpu_model *m = p->models.items;
@@ -378,7 +378,7 @@ static int fill_defaults(struct gpu_profile *p)
 	return fill_head(p);
 }
 
-PROFILE_FUNCTIONS(gpu, PROFILE_GPU, check, fill_defaults(ret), 0)
+PROFILE_FUNCTIONS(gpu, PROFILE_GPU, check_gpu, fill_defaults(ret), 0)
 
 int gpu_profile_load_head(const char *name, struct gpu_profile *ret,
 			  struct err *err)
@@ -450,7 +450,7 @@ static size_t rows_up_to(const struct gpu_row *row, size_t n, double batch)
 	return lo;
 }
 
-static struct place find(const struct gpu_row *row, size_t n, double batch)
+static struct place find_rows(const struct gpu_row *row, size_t n, double batch)
 {
 	static const struct gpu_row nothing; /* no samples, no time */
 	size_t hi, lo;
@@ -515,10 +515,10 @@ static struct place find_transfer(const struct gpu_profile *p,
 	size_t n = m->rows.n, below = rows_up_to(row, n, (double)jump);
 
 	if (below == 0 || below == n)
-		return find(row, n, batch);
+		return find_rows(row, n, batch);
 	return bytes < (double)p->transfer_jump.bytes
-		       ? find(row, below, batch)
-		       : find(row + below, n - below, batch);
+		       ? find_rows(row, below, batch)
+		       : find_rows(row + below, n - below, batch);
 }
 
 /* Far beyond the table, the slope between two rows would be noise. */
@@ -591,7 +591,7 @@ static enum gpu_origin origin_of(const struct gpu_model *m,
 void gpu_profile_cost(const struct gpu_profile *p, const struct gpu_model *m,
 		      uint64_t batch, struct gpu_cost *ret)
 {
-	struct place at = find(m->rows.items, m->rows.n, (double)batch);
+	struct place at = find_rows(m->rows.items, m->rows.n, (double)batch);
 	const struct gpu_row *a = at.a, *b = at.b;
 	double bytes = (double)batch * (double)gpu_sample_bytes(p, m);
 

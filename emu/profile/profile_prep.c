@@ -36,8 +36,8 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static int check(const void *object, const struct conf_node *root,
-		 const char *name, struct err *err)
+static int check_prep(const void *object, const struct conf_node *root,
+		      const char *name, struct err *err)
 {
 	const struct prep_profile *p = object;
 	const struct prep_row *row = p->gpu.rows.items;
@@ -60,7 +60,7 @@ static int check(const void *object, const struct conf_node *root,
 	return 0;
 }
 
-PROFILE_FUNCTIONS(prep, PROFILE_PREP, check,
+PROFILE_FUNCTIONS(prep, PROFILE_PREP, check_prep,
 		  (dist_time_resolve(&ret->sample), 0), 0)
 
 int prep_profile_given(const char *time, struct prep_profile *ret,

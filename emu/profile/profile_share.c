@@ -26,8 +26,8 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static int check(const void *object, const struct conf_node *root,
-		 const char *name, struct err *err)
+static int check_share(const void *object, const struct conf_node *root,
+		       const char *name, struct err *err)
 {
 	const struct share_profile *p = object;
 	const struct share_row *row = p->rows.items;
@@ -60,7 +60,7 @@ static int check(const void *object, const struct conf_node *root,
 	return 0;
 }
 
-PROFILE_FUNCTIONS(share, PROFILE_SHARE, check, 0, 0)
+PROFILE_FUNCTIONS(share, PROFILE_SHARE, check_share, 0, 0)
 
 int share_profile_of_gpu(const char *gpu, struct share_profile *ret,
 			 struct err *err)

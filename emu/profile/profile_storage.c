@@ -348,8 +348,8 @@ static struct storage_profile *new_profile(void)
 	return p;
 }
 
-static int finish(struct storage_profile *p, int r,
-		  struct storage_profile **ret)
+static int finish_profile(struct storage_profile *p, int r,
+			  struct storage_profile **ret)
 {
 	if (r < 0) {
 		storage_profile_free(p);
@@ -367,9 +367,9 @@ int storage_profile_load(const char *name, struct storage_profile **ret,
 
 	if (!p)
 		return -ENOMEM;
-	return finish(p,
-		      profile_load(PROFILE_STORAGE, name, fields, NULL, p, err),
-		      ret);
+	return finish_profile(
+		p, profile_load(PROFILE_STORAGE, name, fields, NULL, p, err),
+		ret);
 }
 
 int storage_profile_parse(const char *bytes, size_t n, const char *name,
@@ -379,8 +379,8 @@ int storage_profile_parse(const char *bytes, size_t n, const char *name,
 
 	if (!p)
 		return -ENOMEM;
-	return finish(p, profile_parse(bytes, n, name, fields, NULL, p, err),
-		      ret);
+	return finish_profile(
+		p, profile_parse(bytes, n, name, fields, NULL, p, err), ret);
 }
 
 void storage_profile_free(struct storage_profile *p)

@@ -235,8 +235,8 @@ static int check_all(FILE *f, json_t *j, struct err *err)
 	return good;
 }
 
-static int check(void *options, char **files, FILE *f, json_t **ret,
-		 struct err *err)
+static int check_files(void *options, char **files, FILE *f, json_t **ret,
+		       struct err *err)
 {
 	int good = 1;
 
@@ -262,6 +262,7 @@ int profile_tool_check(int argc, char **argv)
 	};
 	struct cli_common o = { 0 };
 
-	return files ? profile_tool_run(&program, argc, argv, &o, files, check)
+	return files ? profile_tool_run(&program, argc, argv, &o, files,
+					check_files)
 		     : cli_fail(-ENOMEM, &(struct err){ 0 });
 }

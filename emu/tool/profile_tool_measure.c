@@ -108,8 +108,8 @@ static json_t *for_python(const struct options *o, const char *command)
 			 GPEMU_VERSION, "command", json_bytes(command));
 }
 
-static int keep(const struct options *o, const struct python_result *result,
-		json_t **ret, struct err *err)
+static int keep_gpu(const struct options *o, const struct python_result *result,
+		    json_t **ret, struct err *err)
 {
 	struct gpu_profile p;
 	int r = gpu_profile_parse(result->text, result->n, "measured", &p, err);
@@ -159,7 +159,7 @@ static int measure(void *options, char **args, FILE *f, json_t **ret,
 		python_raise(&result);
 	}
 	if (result.n)
-		r = keep(o, &result, ret, err);
+		r = keep_gpu(o, &result, ret, err);
 	if (r < 0)
 		return r;
 	if (result.status > 128)

@@ -20,8 +20,8 @@
 static const char *const HAS_TORCH = "import importlib.util as u, sys\n"
 				     "sys.exit(u.find_spec('torch') is None)\n";
 
-static int run(char *const argv[], int out_fd, int err_fd, struct stop *stop,
-	       int *ret_status, struct err *err)
+static int run_argv(char *const argv[], int out_fd, int err_fd,
+		    struct stop *stop, int *ret_status, struct err *err)
 {
 	struct child child;
 	int r = child_start(&child, argv, NULL, out_fd, err_fd, err);
@@ -43,7 +43,7 @@ static int has_torch(char *python, struct stop *stop)
 
 	if (null_fd < 0)
 		return -errno;
-	r = run(argv, null_fd, null_fd, stop, &status, NULL);
+	r = run_argv(argv, null_fd, null_fd, stop, &status, NULL);
 	return r == -EINTR ? r : r == 0 && status == 0;
 }
 
@@ -70,7 +70,7 @@ static int search(const char *folders, struct stop *stop, char **ret)
 	return 0;
 }
 
-static int find(struct stop *stop, char **ret, struct err *err)
+static int find_python(struct stop *stop, char **ret, struct err *err)
 {
 	const char *chosen = getenv("GPEMU_PYTHON");
 	int r;
@@ -119,13 +119,13 @@ int python_run(const char *command, const json_t *options,
 	r = stop_init(&stop, err);
 	if (r < 0)
 		return r;
-	r = find(&stop, &python, err);
+	r = find_python(&stop, &python, err);
 	if (r == 0) {
 		/* -B: writes no compiled files beside the program */
 		char *argv[] = { python,	  (char *)"-B", program,
 				 (char *)command, text,		NULL };
 
-		r = run(argv, fd, STDERR_FILENO, &stop, &ret->status, err);
+		r = run_argv(argv, fd, STDERR_FILENO, &stop, &ret->status, err);
 	}
 	if (r == -EINTR) {
 		ret->signal = stop.signal;

@@ -582,8 +582,8 @@ static int show(enum profile_kind kind, char **args, FILE *f, json_t **ret,
 	return r == 0 && !*ret ? -ENOMEM : r;
 }
 
-static int run(void *options, char **args, FILE *f, json_t **ret,
-	       struct err *err)
+static int run_show(void *options, char **args, FILE *f, json_t **ret,
+		    struct err *err)
 {
 	int r = args[1] ? profile_kind_find(args[0], NULL) : -ENOENT;
 	enum profile_kind kind = (enum profile_kind)r;
@@ -612,5 +612,5 @@ int profile_tool_show(int argc, char **argv)
 	struct cli_common o = { 0 };
 	char *words[5] = { 0 };
 
-	return profile_tool_run(&program, argc, argv, &o, words, run);
+	return profile_tool_run(&program, argc, argv, &o, words, run_show);
 }

@@ -157,8 +157,8 @@ static json_t *compare_json(const struct point *m, const struct point *s)
 			 "model_rest_us", s->rest_ns / 1e3);
 }
 
-static int compare(const struct storage_profile *profile,
-		   const struct points *p, json_t *rows)
+static int compare_points(const struct storage_profile *profile,
+			  const struct points *p, json_t *rows)
 {
 	char text[POINT_TEXT], a[UNITS_TEXT], b[UNITS_TEXT];
 
@@ -256,8 +256,8 @@ static int write_profile(const struct options *o, const struct target *t,
 	return r;
 }
 
-static int finish(const struct options *o, const struct target *t,
-		  const struct points *p, json_t **ret, struct err *err)
+static int finish_points(const struct options *o, const struct target *t,
+			 const struct points *p, json_t **ret, struct err *err)
 {
 	struct storage_profile *profile = NULL;
 	json_t *rows = json_array();
@@ -273,7 +273,7 @@ static int finish(const struct options *o, const struct target *t,
 	if (r == 0 && t->is_bucket)
 		storage_profile_expose(profile);
 	if (r == 0)
-		r = compare(profile, p, rows);
+		r = compare_points(profile, p, rows);
 	if (r == 0 && t->is_bucket) {
 		uint64_t requests, bytes;
 
@@ -367,8 +367,8 @@ static int open_target(const struct options *o, struct stop *stop,
 	return r < 0 ? r : area_open(o->storage, o->space, stop, &t->area, err);
 }
 
-static int run(const struct options *o, bool is_bucket, struct stop *stop,
-	       json_t **ret, struct err *err)
+static int run_points(const struct options *o, bool is_bucket,
+		      struct stop *stop, json_t **ret, struct err *err)
 {
 	struct target t = { .is_bucket = is_bucket,
 			    .area = { .dirfd = -1, .fd = -1 } };
@@ -379,7 +379,7 @@ static int run(const struct options *o, bool is_bucket, struct stop *stop,
 	if (r == 0) {
 		r = measure_all(o, &t, &points, state, stop, err);
 		if (r == 0)
-			r = finish(o, &t, &points, ret, err);
+			r = finish_points(o, &t, &points, ret, err);
 	}
 	if (is_bucket) {
 		report_used(&t.objects);
@@ -447,7 +447,7 @@ static int measure_storage(void *options, char **args, FILE *f, json_t **ret,
 	if (r == 0)
 		r = stop_init(&stop, err);
 	if (r == 0)
-		r = run(o, o->is_bucket, &stop, ret, err);
+		r = run_points(o, o->is_bucket, &stop, ret, err);
 	if (r == -EINTR && access(o->state, F_OK) < 0)
 		fprintf(stderr, "gpemu-profile measure: stopped; nothing is "
 				"measured yet\n");

@@ -175,8 +175,8 @@ static int compare_one(const struct gpu_profile *p, json_t *step, FILE *f,
 	return 0;
 }
 
-static int compare(const struct gpu_profile *p, json_t *result, FILE *f,
-		   struct err *err)
+static int compare_steps(const struct gpu_profile *p, json_t *result, FILE *f,
+			 struct err *err)
 {
 	json_t *steps = json_object_get(result, "steps"), *step;
 	size_t n = json_array_size(steps), i;
@@ -230,7 +230,7 @@ static int validate(void *options, char **args, FILE *f, json_t **ret,
 	python_raise(&python);
 	if (r == 0 && python.status == 0) {
 		*ret = json_loadb(text, python.n, 0, NULL);
-		r = compare(&p, *ret, f, err);
+		r = compare_steps(&p, *ret, f, err);
 	}
 	gpu_profile_free(&p);
 	return r < 0		     ? r

@@ -34,7 +34,8 @@ struct blocks {
 	uint64_t block;
 };
 
-static int init(void *state, const struct engine_config *c, struct err *err)
+static int init_blocks(void *state, const struct engine_config *c,
+		       struct err *err)
 {
 	const struct options *o = c->options ? c->options : &defaults;
 	struct blocks *b = state;
@@ -66,8 +67,8 @@ static int64_t read_blocks(const struct blocks *b, const struct engine_fetch *f)
 	return (int64_t)at;
 }
 
-static int next(void *state, struct feed *feed, struct engine_fetch **ret,
-		struct err *err)
+static int next_blocks(void *state, struct feed *feed,
+		       struct engine_fetch **ret, struct err *err)
 {
 	struct engine_fetch *f;
 	int r = feed_take(feed, true, &f);
@@ -86,6 +87,6 @@ const struct engine_ops engine_blocks = {
 		    .state_size = sizeof(struct blocks),
 		    PLUGIN_OPTIONS(fields, defaults) },
 	.whole_batches = true,
-	.init = init,
-	.next = next,
+	.init = init_blocks,
+	.next = next_blocks,
 };

@@ -13,7 +13,7 @@
 
 #include "common/util.h"
 
-static int add(struct dataset_part *ret, uint64_t from, uint64_t to)
+static int add_line(struct dataset_part *ret, uint64_t from, uint64_t to)
 {
 	return to > from
 		       ? part_add(ret, NULL, 0, from, to - from, PART_BY_FOLDER)
@@ -35,12 +35,12 @@ static int scan(struct peek *p, const void *options, struct dataset_part *ret,
 		for (size_t i = 0; r == 0 && i < n; i++) {
 			if (v[i] != '\n')
 				continue;
-			r = add(ret, line, at + i);
+			r = add_line(ret, line, at + i);
 			line = at + i + 1;
 		}
 	}
 	if (r == 0)
-		r = add(ret, line, p->size);
+		r = add_line(ret, line, p->size);
 	return r < 0 ? err_set(err, r, "%s", strerror(-r)) : 0;
 }
 

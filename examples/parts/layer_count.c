@@ -9,7 +9,7 @@ struct count {
 	uint64_t requests, bytes, failed; /* atomic: any thread */
 };
 
-static void add(uint64_t *n, uint64_t more)
+static void add_count(uint64_t *n, uint64_t more)
 {
 	__atomic_fetch_add(n, more, __ATOMIC_RELAXED);
 }
@@ -23,8 +23,8 @@ static void count_read(struct layer *l, struct read_request *r)
 {
 	struct count *c = l->state;
 
-	add(&c->requests, 1);
-	add(&c->bytes, r->bytes);
+	add_count(&c->requests, 1);
+	add_count(&c->bytes, r->bytes);
 	layer_read(l, r);
 }
 
@@ -33,7 +33,7 @@ static void count_answer(struct layer *l, struct read_request *r,
 {
 	struct count *c = l->state;
 
-	add(&c->failed, a->error < 0);
+	add_count(&c->failed, a->error < 0);
 	layer_answer(l, r, a);
 }
 

@@ -53,7 +53,7 @@ struct python {
 	struct message out[N_MESSAGES];
 };
 
-static _Noreturn void fail(const char *why)
+static _Noreturn void fail_python(const char *why)
 {
 	fprintf(stderr, "policy %s: %s\n", policy_python.plugin.name, why);
 	fflush(stderr);
@@ -124,7 +124,7 @@ static void send_all(struct python *s)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			fail("its script has ended");
+			fail_python("its script has ended");
 		at += n;
 		left -= (size_t)n;
 	}
@@ -152,7 +152,7 @@ static uint64_t ask(struct python *s)
 		n = recv(s->fd, &answer, sizeof(answer), MSG_WAITALL);
 	while (n < 0 && errno == EINTR);
 	if (n != sizeof(answer))
-		fail("its script has failed");
+		fail_python("its script has failed");
 	return answer;
 }
 
@@ -307,11 +307,11 @@ static struct cache_entry *python_victim(void *state)
 	uint64_t slot;
 
 	if (!(s->hooks & 1u << VICTIM))
-		fail("its script has no victim()");
+		fail_python("its script has no victim()");
 	tell(s, VICTIM);
 	slot = ask(s);
 	if (slot >= s->n_slots || !s->held[slot])
-		fail("its script has a victim that is not cached");
+		fail_python("its script has a victim that is not cached");
 	return s->held[slot];
 }
 

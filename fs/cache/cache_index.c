@@ -87,7 +87,7 @@ void cache_index_fini(struct cache_index *x)
 	*x = (struct cache_index){ 0 };
 }
 
-static void put(uint64_t *slots, uint32_t mask, uint64_t slot)
+static void put_slot(uint64_t *slots, uint32_t mask, uint64_t slot)
 {
 	uint32_t i = (uint32_t)(slot >> 32) & mask;
 
@@ -186,7 +186,7 @@ static int grow_table(struct cache_index *x)
 	release_all(x);
 	for (uint32_t i = 0; i <= x->mask; i++)
 		if (x->slots[i])
-			put(slots, mask, x->slots[i]);
+			put_slot(slots, mask, x->slots[i]);
 	free(x->slots);
 	x->slots = slots;
 	x->mask = mask;
@@ -207,7 +207,7 @@ static int grow_entries(struct cache_index *x)
 	return 0;
 }
 
-static struct cache_entry *take(struct cache_index *x)
+static struct cache_entry *take_entry(struct cache_index *x)
 {
 	struct cache_entry *e = x->free;
 
@@ -245,7 +245,7 @@ struct cache_entry *cache_index_add(struct cache_index *x, uint64_t key,
 
 	if (!x->numbered && grow_table(x) < 0)
 		return NULL;
-	e = take(x);
+	e = take_entry(x);
 	if (!e)
 		return NULL;
 	e->key = key;
@@ -254,7 +254,7 @@ struct cache_entry *cache_index_add(struct cache_index *x, uint64_t key,
 	if (x->numbered)
 		x->numbered[number] = (uint32_t)slot_of(x, e);
 	else
-		put(x->slots, x->mask, slot_of(x, e));
+		put_slot(x->slots, x->mask, slot_of(x, e));
 	x->n++;
 	return e;
 }

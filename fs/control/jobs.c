@@ -28,7 +28,7 @@ static bool take_notification(struct job *job)
 	return mine;
 }
 
-static void *run(void *arg)
+static void *run_jobs(void *arg)
 {
 	struct jobs *jobs = arg;
 
@@ -74,7 +74,7 @@ void jobs_add(struct jobs *jobs, struct job *job)
 	else if (jobs->n_waiting == MOST_WAITING)
 		r = -EAGAIN;
 	else if (!jobs->started)
-		r = -pthread_create(&jobs->thread, NULL, run, jobs);
+		r = -pthread_create(&jobs->thread, NULL, run_jobs, jobs);
 	if (r == 0) {
 		jobs->started = true;
 		jobs->n_waiting++;

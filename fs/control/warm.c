@@ -67,7 +67,7 @@ static void load_file(struct warm *w, uint32_t node)
 	}
 }
 
-static void *run(void *arg)
+static void *run_warm(void *arg)
 {
 	struct warm *w = arg;
 
@@ -204,7 +204,7 @@ static int read_list(const struct warm *w, const char *path, struct files *f,
 	return r;
 }
 
-static int start(struct warm *w)
+static int start_thread(struct warm *w)
 {
 	int r = 0;
 
@@ -212,7 +212,7 @@ static int start(struct warm *w)
 	if (w->ended)
 		r = -ECONNABORTED;
 	else if (!w->started)
-		r = -pthread_create(&w->thread, NULL, run, w);
+		r = -pthread_create(&w->thread, NULL, run_warm, w);
 	if (r == 0)
 		w->started = true;
 	return r;
@@ -225,7 +225,7 @@ int warm_begin(struct warm *w, const char *list, struct err *err)
 			     : match(server_tree(w->server), list, &f, err);
 
 	if (r == 0)
-		r = start(w);
+		r = start_thread(w);
 	if (r == 0)
 		r = enqueue(w, &f);
 	return r < 0 ? err_set(err, r, "warm: %s", strerror(-r)) : 0;

@@ -519,8 +519,8 @@ static void send_unit(struct device *d, uint64_t in, uint64_t now)
 }
 
 /* When the last of the bytes is in the buffer. */
-static uint64_t fill(struct device *d, uint64_t object, uint64_t offset,
-		     uint64_t bytes, uint64_t issue, uint64_t now)
+static uint64_t fill_buffer(struct device *d, uint64_t object, uint64_t offset,
+			    uint64_t bytes, uint64_t issue, uint64_t now)
 {
 	uint64_t unit = d->profile->buffer.unit_bytes, in = issue;
 	bool linked = !d->profile->buffer.in_client && d->link_mb_per_s > 0;
@@ -558,7 +558,7 @@ static uint64_t write_buffered(struct device *d, uint64_t object,
 
 	if (!d->profile->buffer.in_client)
 		issue = pass_cap(d, c, bytes, pass_quota(d, c, bytes, now));
-	return fill(d, object, offset, bytes, issue, now) +
+	return fill_buffer(d, object, offset, bytes, issue, now) +
 	       dist_time_draw(&c->latency, &d->rng[STORAGE_WRITE]);
 }
 

@@ -96,7 +96,7 @@ static void count_latency(struct fetcher *fetcher, const struct fetch *f)
 		 (uint64_t)((double)late * tick_scale(fetcher->c.tick)));
 }
 
-static void finish(struct fetcher *fetcher, struct fetch *f, bool stopping)
+static void finish_op(struct fetcher *fetcher, struct fetch *f, bool stopping)
 {
 	if (f->op == STORAGE_READ && !stopping && !f->before)
 		count_latency(fetcher, f);
@@ -123,7 +123,7 @@ static void fire(struct timer *timer, bool stopping, void *ctx)
 			return;
 		stopping = r == -ECANCELED;
 	}
-	finish(fetcher, f, stopping);
+	finish_op(fetcher, f, stopping);
 }
 
 /* The bytes were read (or failed); wait for the deadline. */
@@ -133,7 +133,7 @@ static void wait_for_deadline(struct fetcher *fetcher, struct fetch *f)
 	int r = 0;
 
 	if (f->op == STORAGE_N_OPS) { /* it has no deadline */
-		finish(fetcher, f, false);
+		finish_op(fetcher, f, false);
 		return;
 	}
 	at = reply_at(fetcher, f);
@@ -142,7 +142,7 @@ static void wait_for_deadline(struct fetcher *fetcher, struct fetch *f)
 		if (r == 0)
 			return;
 	}
-	finish(fetcher, f, r == -ECANCELED);
+	finish_op(fetcher, f, r == -ECANCELED);
 }
 
 static int read_source(struct fetcher *fetcher, uint32_t node, void *buf,
@@ -201,7 +201,7 @@ static void *reader(void *arg)
 		stopping = fetcher->stopping;
 		pthread_mutex_unlock(&fetcher->job_lock);
 		if (stopping)
-			finish(fetcher, f, true);
+			finish_op(fetcher, f, true);
 		else
 			read_now(fetcher, f);
 		pthread_mutex_lock(&fetcher->job_lock);
@@ -226,7 +226,7 @@ static void enqueue(struct fetcher *fetcher, struct fetch *f)
 	pthread_mutex_lock(&fetcher->job_lock);
 	if (fetcher->stopping) { /* a wait that ended just before the stop */
 		pthread_mutex_unlock(&fetcher->job_lock);
-		finish(fetcher, f, true);
+		finish_op(fetcher, f, true);
 		return;
 	}
 	if (fetcher->first)
@@ -309,7 +309,7 @@ void fetch_read(struct fetcher *fetcher, struct fetch *f)
 {
 	if (__atomic_load_n(&fetcher->stopping, __ATOMIC_RELAXED)) {
 		f->deadline = f->arrival;
-		finish(fetcher, f, true);
+		finish_op(fetcher, f, true);
 		return;
 	}
 	if (f->work && f->here && work_here(fetcher, f)) {
@@ -339,7 +339,7 @@ void fetch_start(struct fetcher *fetcher, struct fetch *f)
 
 void fetch_end(struct fetcher *fetcher, struct fetch *f)
 {
-	finish(fetcher, f, true);
+	finish_op(fetcher, f, true);
 }
 
 int fetch_wait(struct fetcher *fetcher, struct fetch *f, uint64_t at)

@@ -114,8 +114,8 @@ struct page {
 };
 
 /* false: full. `next` is the offset of the entry after this one. */
-static bool put(struct page *p, const char *name, struct fuse_entry_param *ret,
-		off_t next)
+static bool put_entry(struct page *p, const char *name,
+		      struct fuse_entry_param *ret, off_t next)
 {
 	struct fuse_entry_param e = *ret;
 	size_t n;
@@ -136,7 +136,8 @@ static bool put(struct page *p, const char *name, struct fuse_entry_param *ret,
 	return true;
 }
 
-static bool add(struct page *p, const char *name, fuse_ino_t ino, off_t next)
+static bool add_folder(struct page *p, const char *name, fuse_ino_t ino,
+		       off_t next)
 {
 	struct fuse_entry_param e = { .attr.st_ino = ino,
 				      .attr.st_mode = S_IFDIR };
@@ -144,7 +145,7 @@ static bool add(struct page *p, const char *name, fuse_ino_t ino, off_t next)
 	/* of a folder of the upper only its own entry, and that above it */
 	if (!upper_has(ino))
 		front_entry(p->front, ino, &e);
-	return put(p, name, &e, next);
+	return put_entry(p, name, &e, next);
 }
 
 /* No lookup of these names is counted: the kernel gets only number and type. */
@@ -156,7 +157,7 @@ static void add_listed(struct page *p, const struct upper_list *l, uint64_t i,
 		struct fuse_entry_param e = { .attr.st_ino = x->ino,
 					      .attr.st_mode = x->type };
 
-		if (!put(p, x->name, &e, (off_t)i + 1))
+		if (!put_entry(p, x->name, &e, (off_t)i + 1))
 			return;
 	}
 }
@@ -170,8 +171,8 @@ static bool add_children(struct page *p, fuse_ino_t ino, uint64_t *i)
 	for (; *i - 2 < dir->n_children; ++*i) {
 		uint32_t child = dir->first_child + (uint32_t)(*i - 2);
 
-		if (!add(p, tree_name(t, child), tree_file(t, child) + 1ull,
-			 (off_t)*i + 1))
+		if (!add_folder(p, tree_name(t, child),
+				tree_file(t, child) + 1ull, (off_t)*i + 1))
 			return false;
 	}
 	return true;
@@ -196,8 +197,8 @@ static void add_all(struct page *p, fuse_ino_t ino, uint64_t i,
 static void add_ctl(struct page *p, uint64_t i)
 {
 	for (; i - 2 < CTL_N_FILES; i++)
-		if (!add(p, ctl_name((enum ctl_file)(i - 2)),
-			 CTL_DIR_INO + i - 1, (off_t)i + 1))
+		if (!add_folder(p, ctl_name((enum ctl_file)(i - 2)),
+				CTL_DIR_INO + i - 1, (off_t)i + 1))
 			return;
 }
 
@@ -226,9 +227,9 @@ void front_readdir(const struct front *f, fuse_req_t req, fuse_ino_t ino,
 		return;
 	}
 	/* entries 0 and 1 are the dots, then the children */
-	if (i == 0 && add(&p, ".", ino, 1))
+	if (i == 0 && add_folder(&p, ".", ino, 1))
 		i = 1;
-	if (i == 1 && add(&p, "..", above(f, ino), 2))
+	if (i == 1 && add_folder(&p, "..", above(f, ino), 2))
 		i = 2;
 	if (i >= 2 && front_is_ctl(ino))
 		add_ctl(&p, i);

@@ -31,7 +31,7 @@ struct command {
 	char copy[];
 };
 
-static int run(const struct command *c)
+static int run_command(const struct command *c)
 {
 	struct err err = { 0 };
 	int r = c->req ? ctl_write(c->ctl, c->file, c->writer, c->offset,
@@ -53,7 +53,7 @@ static void answer(const struct command *c, int r)
 
 static int command_work(struct job *job)
 {
-	return run(container_of(job, struct command, job));
+	return run_command(container_of(job, struct command, job));
 }
 
 static void command_done(struct job *job, int r)
@@ -100,7 +100,7 @@ static void front_ctl_write(struct front *f, fuse_req_t req, enum ctl_file file,
 				   .text = text };
 
 	if (!ctl_may_wait(file, text, n))
-		answer(&c, run(&c));
+		answer(&c, run_command(&c));
 	else if (run_later(f, &c) < 0)
 		fuse_reply_err(req, ENOMEM);
 }

@@ -45,7 +45,7 @@ struct announced *announced_new(struct future *f, uint32_t rank,
 	return n;
 }
 
-static struct owed *find(const struct announced *n, uint32_t node)
+static struct owed *find_owed(const struct announced *n, uint32_t node)
 {
 	struct owed *o;
 
@@ -68,7 +68,7 @@ static void forget_all(struct announced *n)
 /* The next access of a file is to be skipped. Without memory it is not. */
 static void owe(struct announced *n, uint32_t node)
 {
-	struct owed *o = find(n, node);
+	struct owed *o = find_owed(n, node);
 
 	if (!o) {
 		o = calloc(1, sizeof(*o));
@@ -86,7 +86,7 @@ static void owe(struct announced *n, uint32_t node)
 /* Is this access to be skipped? */
 static bool pay(struct announced *n, uint32_t node)
 {
-	struct owed *o = find(n, node);
+	struct owed *o = find_owed(n, node);
 
 	if (!o)
 		return false;

@@ -49,7 +49,7 @@ struct word {
 	size_t key_at, value_at; /* in the text */
 };
 
-static int fail(struct parse *p, size_t at, const char *what)
+static int fail_at(struct parse *p, size_t at, const char *what)
 {
 	return err_set(p->err, -EINVAL, "column %zu: %s", at + 1, what);
 }
@@ -61,13 +61,13 @@ static int fail_value(struct parse *p, const struct word *w, const char *what)
 }
 
 /* word_find(); its error has the column. */
-static int find(struct parse *p, size_t at, const char *const *known, size_t n,
-		const char *kind, const char *word)
+static int find_word(struct parse *p, size_t at, const char *const *known,
+		     size_t n, const char *kind, const char *word)
 {
 	struct err err = { 0 };
 	int i = word_find(known, n, kind, word, &err);
 
-	return i < 0 ? fail(p, at, err.text) : i;
+	return i < 0 ? fail_at(p, at, err.text) : i;
 }
 
 /* --- values ------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static int parse_op(struct parse *p, const struct word *w)
 
 	for (unsigned op = 0; op < STORAGE_N_OPS; op++)
 		known[op] = storage_op_name(op);
-	i = find(p, w->value_at, known, N, "operation", w->value);
+	i = find_word(p, w->value_at, known, N, "operation", w->value);
 	if (i < 0)
 		return i;
 	p->rule->ops = i == METADATA ? METADATA_OPS
@@ -147,7 +147,8 @@ static int parse_errno(struct parse *p, const struct word *w)
 
 	for (size_t k = 0; k < ARRAY_SIZE(errnos); k++)
 		known[k] = strerrorname_np(errnos[k]);
-	i = find(p, w->value_at, known, ARRAY_SIZE(known), "errno", w->value);
+	i = find_word(p, w->value_at, known, ARRAY_SIZE(known), "errno",
+		      w->value);
 	if (i < 0)
 		return i;
 	p->rule->error = -errnos[i];
@@ -242,14 +243,14 @@ static int take_word(struct parse *p, const struct word *w)
 
 	for (size_t k = 0; k < ARRAY_SIZE(words); k++)
 		known[k] = words[k].key;
-	i = find(p, w->key_at, known, ARRAY_SIZE(known), "word", w->key);
+	i = find_word(p, w->key_at, known, ARRAY_SIZE(known), "word", w->key);
 	if (i < 0)
 		return i;
 	if (p->seen & 1u << i)
-		return fail(p, w->key_at, "the word is given twice");
+		return fail_at(p, w->key_at, "the word is given twice");
 	p->seen |= 1u << i;
 	if (words[i].alone && w->value)
-		return fail(p, w->value_at, "this word takes no value");
+		return fail_at(p, w->value_at, "this word takes no value");
 	if (!words[i].alone && !w->value)
 		return err_set(p->err, -EINVAL,
 			       "column %zu: '%s' needs a value: %s=...",
@@ -269,20 +270,20 @@ static int parse_word(struct parse *p)
 	return r;
 }
 
-static int check(struct parse *p, size_t from)
+static int check_rule(struct parse *p, size_t from)
 {
 	unsigned acts = 1u << ERRNO | 1u << DELAY | 1u << STUCK;
 
 	if (p->seen & 1u << FOR && !(p->seen & 1u << STUCK))
-		return fail(p, from, "'for' needs 'stuck'");
+		return fail_at(p, from, "'for' needs 'stuck'");
 	if (!(p->seen & acts))
-		return fail(p, from,
-			    "the rule does nothing; give it errno=, delay= or "
-			    "stuck");
+		return fail_at(p, from,
+			       "the rule does nothing; give it errno=, delay= "
+			       "or stuck");
 	if (p->seen & 1u << STUCK && p->seen & (1u << ERRNO | 1u << DELAY))
-		return fail(p, from,
-			    "'stuck' excludes errno= and delay=; to fail after "
-			    "a while, use delay= with errno=");
+		return fail_at(p, from,
+			       "'stuck' excludes errno= and delay=; to fail "
+			       "after a while, use delay= with errno=");
 	return 0;
 }
 
@@ -298,7 +299,7 @@ static int parse_rule(struct parse *p)
 	if (r < 0)
 		return r;
 	p->rule->ops = p->rule->ops ? p->rule->ops : ALL_OPS;
-	r = check(p, from);
+	r = check_rule(p, from);
 	if (r < 0)
 		return r;
 	p->rule->text = trimmed(p->text, &from, p->at);
@@ -312,10 +313,10 @@ static int check_text(struct parse *p)
 
 	for (size_t i = 0; i < p->n; i++)
 		if ((unsigned char)p->text[i] < ' ' && p->text[i] != '\t')
-			return fail(p, i, "a control character");
+			return fail_at(p, i, "a control character");
 	j = json_stringn(p->text, p->n);
 	if (!j)
-		return fail(p, 0, "not UTF-8");
+		return fail_at(p, 0, "not UTF-8");
 	json_decref(j);
 	return 0;
 }

@@ -232,7 +232,8 @@ static void caching_fini(struct layer *l)
 
 /* --- access ------------------------------------------------------------- */
 
-static void keep(struct caching *c, struct cache_entry *e, struct object *o)
+static void keep_object(struct caching *c, struct cache_entry *e,
+			struct object *o)
 {
 	cache_set_user(e, object_get(c->husk.refs ? &c->husk : o));
 }
@@ -343,7 +344,7 @@ static int caching_ask(struct layer *l, struct ask *a)
 	if (e && a->offered)
 		e = cache_peek(c->cache, a->what.key);
 	if (e && a->object)
-		keep(c, e, a->object);
+		keep_object(c, e, a->object);
 	else if (e)
 		cache_remove(c->cache, e);
 	return r;
@@ -363,20 +364,20 @@ static void caching_offer(struct layer *l, struct object *o)
 		return;
 	e = cache_offer(c->cache, &what);
 	if (e && !cache_user(e))
-		keep(c, e, o);
+		keep_object(c, e, o);
 }
 
 /* Give a new entry its object: one in memory already, or one in flight from now
  * on. */
-static enum layer_warmth fill(struct layer *l, struct ask *a,
-			      struct cache_entry *e)
+static enum layer_warmth fill_entry(struct layer *l, struct ask *a,
+				    struct cache_entry *e)
 {
 	struct caching *c = l->state;
 	struct server *s = l->server;
 	struct object *o = flight_find(s, a->what.key);
 
 	if (c->husk.refs) {
-		keep(c, e, NULL);
+		keep_object(c, e, NULL);
 		return WARM_LOADED;
 	}
 	if (!o)
@@ -403,7 +404,7 @@ static enum layer_warmth caching_warm(struct layer *l, struct ask *a)
 		return WARM_CACHED;
 	if (cache_has_room(c->cache, a->what.bytes))
 		e = cache_offer(c->cache, &a->what);
-	return e ? fill(l, a, e) : layer_warm(l, a);
+	return e ? fill_entry(l, a, e) : layer_warm(l, a);
 }
 
 static struct object *caching_peek(struct layer *l, uint64_t key, bool kept)

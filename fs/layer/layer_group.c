@@ -163,7 +163,7 @@ static void group_done(struct fetch *f, bool stopping)
 	group_free(g);
 }
 
-static void add(struct group_fetch *g, struct object *o, uint32_t node)
+static void add_object(struct group_fetch *g, struct object *o, uint32_t node)
 {
 	g->pieces[g->n] =
 		(struct fetch_piece){ .node = node, .bytes = o->bytes };
@@ -231,7 +231,7 @@ static void add_members(struct layer *l, struct group_fetch *g,
 				continue; /* it will be a miss later */
 			x->prefetched_by = l->number;
 		}
-		add(g, x, member);
+		add_object(g, x, member);
 	}
 	g->fetch.n_pieces = g->n;
 }

@@ -63,7 +63,7 @@ static void wake(struct prefetching *p)
 
 /* --- the buffer, under the server's lock ---------------------------------- */
 
-static struct ahead_object *find(const struct prefetching *p, uint64_t key)
+static struct ahead_object *find_item(const struct prefetching *p, uint64_t key)
 {
 	struct ahead_item *x = ahead_find(&p->buffer, key);
 
@@ -86,7 +86,7 @@ static void drop(struct ahead_item *x)
 static int prefetch_ask(struct layer *l, struct ask *a)
 {
 	struct prefetching *p = l->state;
-	struct ahead_object *x = a->remote ? NULL : find(p, a->what.key);
+	struct ahead_object *x = a->remote ? NULL : find_item(p, a->what.key);
 
 	if (x) {
 		a->object = object_get(x->object);
@@ -116,7 +116,7 @@ static void prefetch_metadata(struct layer *l, struct fetch *f)
 
 	if (fetch_opens(f) && !f->takes) {
 		pthread_mutex_lock(&s->lock);
-		there = find(p, object_key(f->node, 0));
+		there = find_item(p, object_key(f->node, 0));
 		pthread_mutex_unlock(&s->lock);
 	}
 	if (there)
@@ -198,7 +198,7 @@ static struct layer *last_cache(struct layer *l)
 }
 
 /* A file is opened where its first object is, like for a read. */
-static void start(struct ahead_object *x, uint64_t now)
+static void start_object(struct ahead_object *x, uint64_t now)
 {
 	x->open = (struct fetch){ .op = STORAGE_OPEN,
 				  .node = (uint32_t)(x->item.key >> 32),
@@ -250,12 +250,12 @@ static enum search fetch_one(struct layer *l)
 		return found ? FOUND : looks ? NONE_NOW : NOT_OVER;
 	}
 	if (x->start)
-		start(x, a.arrival);
+		start_object(x, a.arrival);
 	read_settle(&x->wait);
 	return FOUND;
 }
 
-static void *run(void *layer)
+static void *run_prefetch(void *layer)
 {
 	struct layer *l = layer;
 	struct prefetching *p = l->state;
@@ -309,7 +309,7 @@ static bool prefetch_keeps(struct layer *l, uint32_t node)
 static struct object *prefetch_peek(struct layer *l, uint64_t key, bool kept)
 {
 	const struct prefetching *p = l->state;
-	const struct ahead_object *x = kept ? NULL : find(p, key);
+	const struct ahead_object *x = kept ? NULL : find_item(p, key);
 
 	return x ? x->object : NULL;
 }
@@ -318,7 +318,7 @@ static struct object *prefetch_peek(struct layer *l, uint64_t key, bool kept)
 static bool prefetch_forget(struct layer *l, const struct object *o)
 {
 	struct prefetching *p = l->state;
-	struct ahead_object *x = find(p, o->key);
+	struct ahead_object *x = find_item(p, o->key);
 
 	if (x && x->object == o) {
 		ahead_waste(&p->buffer, &x->item);
@@ -398,7 +398,7 @@ static int prefetch_init(struct layer *l, struct err *err)
 static int prefetch_begin(struct layer *l, struct err *err)
 {
 	struct prefetching *p = l->state;
-	int r = thread_start(&p->thread, NULL, run, l);
+	int r = thread_start(&p->thread, NULL, run_prefetch, l);
 
 	p->runs = r == 0;
 	return r < 0 ? err_set(err, r, "prefetch: %s", strerror(-r)) : 0;

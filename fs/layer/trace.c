@@ -340,7 +340,7 @@ static void wait_for_work(struct trace *t)
 	t->state = WORKING;
 }
 
-static void *run(void *arg)
+static void *run_writer(void *arg)
 {
 	struct trace *t = arg;
 
@@ -411,7 +411,7 @@ int trace_new(const struct trace_config *config, struct trace **ret,
 		r = err_set(err, t->fd, "trace %s: %s", config->path,
 			    strerror(-t->fd));
 	else if (t->path && t->ring && t->buffer)
-		r = -pthread_create(&t->thread, NULL, run, t);
+		r = -pthread_create(&t->thread, NULL, run_writer, t);
 	if (r < 0) {
 		t->stopping = true; /* there is no thread */
 		trace_free(t);

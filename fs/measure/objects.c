@@ -258,7 +258,7 @@ static int run_gets(struct gets *g, struct stop *stop)
 	return r;
 }
 
-static void fill(const struct gets *g)
+static void fill_point(const struct gets *g)
 {
 	struct point *p = g->point;
 
@@ -297,7 +297,7 @@ static int probe_gets(struct objects *o, struct point *p, struct stop *stop,
 	if (r == 0 && g.error)
 		r = err_set(err, g.error, "s3:%s: %s", o->url, g.why);
 	if (r == 0)
-		fill(&g);
+		fill_point(&g);
 	return r;
 }
 

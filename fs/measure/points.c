@@ -23,8 +23,8 @@ static const char *const names[POINT_N_KINDS] = {
 	"random", "sequential", "get", "lookup", "open", "readdir", "name kept"
 };
 
-static void add(struct points *p, enum point_kind kind, uint64_t bytes,
-		uint64_t depth, uint64_t most)
+static void add_point(struct points *p, enum point_kind kind, uint64_t bytes,
+		      uint64_t depth, uint64_t most)
 {
 	if (bytes * depth <= most && p->n < POINTS_MAX)
 		p->point[p->n++] = (struct point){ .kind = kind,
@@ -40,19 +40,19 @@ void points_all(struct points *ret, uint64_t most)
 
 	*ret = (struct points){ 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
-		add(ret, POINT_RANDOM, sizes[i] * KIB, 1, most);
+		add_point(ret, POINT_RANDOM, sizes[i] * KIB, 1, most);
 	for (uint64_t depth = 2; depth <= 256; depth *= 2)
-		add(ret, POINT_RANDOM, 4 * KIB, depth, most);
+		add_point(ret, POINT_RANDOM, 4 * KIB, depth, most);
 	for (uint64_t depth = 2; depth <= 64; depth *= 2) {
-		add(ret, POINT_RANDOM, 128 * KIB, depth, most);
-		add(ret, POINT_RANDOM, POINTS_PIECE, depth, most);
+		add_point(ret, POINT_RANDOM, 128 * KIB, depth, most);
+		add_point(ret, POINT_RANDOM, POINTS_PIECE, depth, most);
 	}
-	add(ret, POINT_RANDOM, POINTS_BETWEEN, 64, most);
-	add(ret, POINT_RANDOM, 16 * MIB, 2, most);
+	add_point(ret, POINT_RANDOM, POINTS_BETWEEN, 64, most);
+	add_point(ret, POINT_RANDOM, 16 * MIB, 2, most);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i += 2)
-		add(ret, POINT_SEQUENTIAL, sizes[i] * KIB, 1, most);
+		add_point(ret, POINT_SEQUENTIAL, sizes[i] * KIB, 1, most);
 	for (int kind = POINT_LOOKUP; kind <= POINT_KEPT; kind++)
-		add(ret, kind, 0, 1, most);
+		add_point(ret, kind, 0, 1, most);
 }
 
 /* `share` of the bytes, and of the requests `n`; fewer where they do not fit.
@@ -60,7 +60,7 @@ void points_all(struct points *ret, uint64_t most)
 static void add_gets(struct points *p, uint64_t size, uint64_t depth,
 		     uint64_t n, double share)
 {
-	add(p, POINT_GET, size, depth, UINT64_MAX);
+	add_point(p, POINT_GET, size, depth, UINT64_MAX);
 	p->point[p->n - 1].want = MIN(n, (uint64_t)(share / (double)size));
 }
 
@@ -89,7 +89,7 @@ void points_bucket(struct points *ret, uint64_t requests, uint64_t bytes,
 	uint64_t at_once[3], n = 0;
 
 	*ret = (struct points){ 0 };
-	add(ret, POINT_READDIR, 0, 1, UINT64_MAX);
+	add_point(ret, POINT_READDIR, 0, 1, UINT64_MAX);
 	ret->point[0].want =
 		MIN(MIN(requests / 20, (uint64_t)100),
 		    (uint64_t)(.1 * most) / MAX(page, (uint64_t)1));
@@ -135,8 +135,8 @@ const char *point_text(const struct point *p, char buf[POINT_TEXT])
 	return buf;
 }
 
-static struct point *find(struct points *p, enum point_kind kind,
-			  uint64_t bytes, uint64_t depth)
+static struct point *find_point(struct points *p, enum point_kind kind,
+				uint64_t bytes, uint64_t depth)
 {
 	for (size_t i = 0; i < p->n; i++) {
 		struct point *at = &p->point[i];
@@ -151,7 +151,8 @@ static struct point *find(struct points *p, enum point_kind kind,
 const struct point *points_find(const struct points *p, enum point_kind kind,
 				uint64_t bytes, uint64_t depth)
 {
-	const struct point *at = find((struct points *)p, kind, bytes, depth);
+	const struct point *at =
+		find_point((struct points *)p, kind, bytes, depth);
 
 	return at && at->n ? at : NULL;
 }
@@ -166,7 +167,7 @@ static int kind_of(const char *name)
 	return -EINVAL;
 }
 
-static int take(struct points *p, const json_t *j)
+static int take_point(struct points *p, const json_t *j)
 {
 	const char *name;
 	json_int_t bytes, depth, n;
@@ -183,7 +184,7 @@ static int take(struct points *p, const json_t *j)
 	    !(mean >= 0) || !(rest >= 0) ||
 	    json_array_size(ns) != POINT_QUANTILES)
 		return -EINVAL;
-	at = find(p, kind, (uint64_t)bytes, (uint64_t)depth);
+	at = find_point(p, kind, (uint64_t)bytes, (uint64_t)depth);
 	if (!at)
 		return 0; /* one that another version measured */
 	for (size_t i = 0; i < POINT_QUANTILES; i++) {
@@ -207,7 +208,7 @@ static int take_line(struct points *p, const char *text, const char *what,
 	if (!j)
 		return -EINVAL;
 	if (number > 1)
-		return take(p, j);
+		return take_point(p, j);
 	was = json_string_value(json_object_get(j, "measure"));
 	if (!was)
 		return -EINVAL;

@@ -131,7 +131,7 @@ static int settle_writable(const struct options *o, struct err *err)
 	return 0;
 }
 
-static int settle(void *options, struct err *err)
+static int settle_options(void *options, struct err *err)
 {
 	struct options *o = options;
 	enum front_transport transport;
@@ -169,7 +169,7 @@ const struct cli_program options_program = {
 	.fields = fields,
 	.kinds = kinds,
 	.words = "mount_options",
-	.settle = settle,
+	.settle = settle_options,
 };
 
 bool options_log_is(const struct options *o, const char *word)

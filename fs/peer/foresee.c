@@ -36,7 +36,7 @@ static void fini(struct foreseeing *s)
 	free(s->givers);
 }
 
-static int init(struct foreseeing *s)
+static int init_foresee(struct foreseeing *s)
 {
 	uint32_t n_nodes = place_config(s->place)->tree->n_nodes;
 	size_t n = (size_t)place_objects(s->place) + 1;
@@ -123,15 +123,16 @@ static bool gives_before(const struct giver *a, const struct giver *b)
 }
 
 /* The rank g->rank keeps an object in a tier. */
-static void keep(struct foreseeing *s, uint32_t object, const struct giver *g)
+static void keep_object(struct foreseeing *s, uint32_t object,
+			const struct giver *g)
 {
 	s->keep(s->ctx, g->rank, object, g->tier);
 	if (gives_before(g, &s->givers[object]))
 		s->givers[object] = *g;
 }
 
-static void fill(struct foreseeing *s, uint32_t rank, uint32_t n,
-		 uint64_t *room)
+static void fill_room(struct foreseeing *s, uint32_t rank, uint32_t n,
+		      uint64_t *room)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t node = s->sorted[i], e = 0;
@@ -146,7 +147,8 @@ static void fill(struct foreseeing *s, uint32_t rank, uint32_t n,
 						 .rank = rank };
 
 			if (g.tier != PLACE_NOWHERE)
-				keep(s, place_first(s->place, node) + e, &g);
+				keep_object(s, place_first(s->place, node) + e,
+					    &g);
 		}
 	}
 }
@@ -160,7 +162,7 @@ static int place_rank(struct foreseeing *s, uint32_t rank)
 	if (r < 0)
 		return r;
 	memcpy(room, s->tiers->bytes, s->tiers->n * sizeof(*room));
-	fill(s, rank, n, room);
+	fill_room(s, rank, n, room);
 	/* for the next rank */
 	for (uint32_t i = 0; i < n; i++)
 		s->n_accesses[s->files[i]] = 0;
@@ -190,7 +192,7 @@ int foresee_all(const struct place *p, const struct future *f,
 						.tiers = tiers,
 						.keep = kept,
 						.ctx = ctx };
-	int r = init(&s);
+	int r = init_foresee(&s);
 
 	for (uint32_t rank = 0; r == 0 && rank < f->world; rank++)
 		r = place_rank(&s, rank);
@@ -238,7 +240,8 @@ static struct place_sums add_up(const struct place *p, const struct own *o)
 	return sums;
 }
 
-static int check(const struct place *p, const struct future *f, struct err *err)
+static int check_future(const struct place *p, const struct future *f,
+			struct err *err)
 {
 	const struct place_config *c = place_config(p);
 
@@ -259,7 +262,7 @@ int foresee(struct place *p, const struct future *f,
 	_cleanup_free_ uint16_t *owner = NULL;
 	struct own own = { .rank = f->rank, .who = who };
 	struct place_sums sums;
-	int r = check(p, f, err);
+	int r = check_future(p, f, err);
 
 	if (r < 0)
 		return r;

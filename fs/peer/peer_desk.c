@@ -167,7 +167,7 @@ static int send_next(struct desk_guest *g, uint64_t now)
 	return conn_send(g->conn, head, peer_encode(&m, head), NULL, 0, now);
 }
 
-static uint64_t fill(struct conn *c, uint64_t now)
+static uint64_t fill_guest(struct conn *c, uint64_t now)
 {
 	struct desk_guest *g = c->user;
 	int r;
@@ -206,7 +206,7 @@ static void ended(struct conn *c, int why)
 
 static const struct conn_ops guest_ops = {
 	.message = message,
-	.fill = fill,
+	.fill = fill_guest,
 	.ended = ended,
 };
 

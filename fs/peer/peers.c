@@ -169,7 +169,7 @@ static int send_get(struct peer_link *l, struct link_slot *s)
 			 s->leaves);
 }
 
-static uint64_t fill(struct conn *c, uint64_t now)
+static uint64_t fill_link(struct conn *c, uint64_t now)
 {
 	struct peer_link *l = c->user;
 	unsigned char head[PEER_HEAD];
@@ -372,7 +372,7 @@ static void ended(struct conn *c, int why)
 
 static const struct conn_ops link_ops = {
 	.message = message,
-	.fill = fill,
+	.fill = fill_link,
 	.ended = ended,
 };
 
@@ -531,8 +531,8 @@ void peers_answer(struct peers *p, struct peer_ask *a)
 }
 
 /* Take both queues; none follow where `stops`. */
-static void take(struct peers *p, bool stops, struct fetch **ret_wanted,
-		 struct peer_ask **ret_answers)
+static void take_queues(struct peers *p, bool stops, struct fetch **ret_wanted,
+			struct peer_ask **ret_answers)
 {
 	LOCK_SCOPE(&p->lock);
 	*ret_wanted = TAKE_PTR(p->wanted);
@@ -564,7 +564,7 @@ static uint64_t go_round(void *ctx, uint64_t now)
 	struct fetch *wanted;
 	uint64_t at = TICK_NEVER;
 
-	take(p, false, &wanted, &answers);
+	take_queues(p, false, &wanted, &answers);
 	while (wanted) {
 		struct fetch *f = wanted;
 
@@ -713,7 +713,7 @@ void peers_stop(struct peers *p)
 
 	if (p->shared.loop)
 		loop_stop(p->shared.loop);
-	take(p, true, &wanted, &answers);
+	take_queues(p, true, &wanted, &answers);
 	while (wanted) {
 		struct fetch *f = wanted;
 

@@ -154,7 +154,7 @@ __attribute__((noreturn)) static void serve(struct selftest_mounter *m,
 }
 
 /* Start the child; its end of the pipe is `fds[1]`. -errno. */
-static int start(struct selftest_mounter *m, const int fds[2])
+static int start_child(struct selftest_mounter *m, const int fds[2])
 {
 	struct selftest_mount what = { .storage = m->storage,
 				       .time_scale = m->time_scale,
@@ -203,7 +203,7 @@ static int selftest_mount_fresh(struct selftest_mounter *m, const char *storage,
 		return err_set(err, -errno, "%s", strerror(errno));
 	m->storage = storage;
 	m->time_scale = time_scale;
-	r = start(m, fds);
+	r = start_child(m, fds);
 	close(fds[1]);
 	if (r == 0) {
 		do

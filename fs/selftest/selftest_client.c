@@ -153,7 +153,7 @@ struct stream {
 	uint64_t at; /* sequential reader: number of the next read */
 };
 
-static void fail(struct measurement *m, int error)
+static void fail_client(struct measurement *m, int error)
 {
 	int none = 0;
 
@@ -284,7 +284,7 @@ static void *stream(void *arg)
 	size_t i;
 
 	if (r < 0)
-		fail(m, r);
+		fail_client(m, r);
 	wait_for_start(m);
 	while (!__atomic_load_n(&m->error, __ATOMIC_RELAXED) &&
 	       tick_wall() < m->limit &&
@@ -292,7 +292,7 @@ static void *stream(void *arg)
 		       run->n) {
 		r = operate(s, i, &run->ns[i]);
 		if (r < 0)
-			fail(m, r);
+			fail_client(m, r);
 		else
 			m->done[i] = tick_wall();
 	}
@@ -317,7 +317,7 @@ static int run_streams(struct measurement *m, struct stream *streams)
 	}
 	pthread_attr_destroy(&attr);
 	if (r < 0)
-		fail(m, r);
+		fail_client(m, r);
 	pthread_mutex_lock(&m->lock);
 	while (m->n_ready < n)
 		pthread_cond_wait(&m->wake, &m->lock);

@@ -46,8 +46,8 @@ enum { MEASURED_READS = 300 };
 
 /* --- the lines ------------------------------------------------------------ */
 
-static void add(struct line *lines, size_t *n, enum line_kind kind,
-		enum storage_op op, uint64_t bytes, double want)
+static void add_line(struct line *lines, size_t *n, enum line_kind kind,
+		     enum storage_op op, uint64_t bytes, double want)
 {
 	lines[(*n)++] = (struct line){
 		.kind = kind,
@@ -65,8 +65,8 @@ static void add_measured(struct line *lines, size_t *n,
 	const struct storage_measured *v = p->random_reads.items;
 
 	for (size_t i = 0; i < p->random_reads.n; i++)
-		add(lines, n, LINE_MEASURED, STORAGE_READ, v[i].bytes,
-		    v[i].mb_per_s);
+		add_line(lines, n, LINE_MEASURED, STORAGE_READ, v[i].bytes,
+			 v[i].mb_per_s);
 }
 
 int lines_new(const struct storage_profile *p, struct line **ret, size_t *ret_n)
@@ -83,18 +83,19 @@ int lines_new(const struct storage_profile *p, struct line **ret, size_t *ret_n)
 		double mean = model_mean_ns(p, &l);
 
 		if (mean > 0)
-			add(lines, &n, LINE_LATENCY, op, l.bytes, mean);
+			add_line(lines, &n, LINE_LATENCY, op, l.bytes, mean);
 	}
 	add_measured(lines, &n, p);
 	struct model_load l = { .op = STORAGE_READ, .bytes = SMALL };
 
 	if (model_rate(p, &l) > 0)
-		add(lines, &n, LINE_RATE, l.op, l.bytes, model_rate(p, &l));
+		add_line(lines, &n, LINE_RATE, l.op, l.bytes,
+			 model_rate(p, &l));
 	l.bytes = LARGE;
 	l.sequential = true;
 	if (model_rate(p, &l) > 0)
-		add(lines, &n, LINE_STREAM, l.op, l.bytes,
-		    model_rate(p, &l) * (double)l.bytes / 1e6);
+		add_line(lines, &n, LINE_STREAM, l.op, l.bytes,
+			 model_rate(p, &l) * (double)l.bytes / 1e6);
 	*ret = lines;
 	*ret_n = n;
 	return 0;

@@ -132,7 +132,7 @@ static void gather(struct read_request *r, struct iovec iov[READ_PARTS],
 		forget_failed(r->server, r);
 }
 
-static void finish(struct read_request *r)
+static void finish_read(struct read_request *r)
 {
 	struct object *objects[READ_PARTS] = { 0 };
 	struct iovec iov[READ_PARTS] = { 0 };
@@ -360,7 +360,7 @@ static void read_objects(struct layer *l, struct read_request *r)
 	int n_start = 0;
 	bool kept, again;
 
-	r->ready = finish;
+	r->ready = finish_read;
 	pthread_mutex_lock(&s->lock);
 	kept = s->n_keepers || layer_keeps(l, r->handle->node);
 	if (kept)

@@ -89,8 +89,8 @@ static bool has(const struct layer *l, size_t hook)
 }
 
 /* The next layer from number `i` on, by `step`, that has the hook. */
-static struct layer *next(struct layer *const *all, int n, int i, int step,
-			  size_t hook)
+static struct layer *next_layer(struct layer *const *all, int n, int i,
+				int step, size_t hook)
 {
 	for (i += step; i >= 0 && i < n; i += step)
 		if (has(all[i], hook))
@@ -107,8 +107,8 @@ static struct layer *next_start(struct layer *const *all, int n, int i)
 	return NULL;
 }
 
-#define DOWN(hook) next(all, n, i, 1, offsetof(struct layer_ops, hook))
-#define UP(hook) next(all, n, i, -1, offsetof(struct layer_ops, hook))
+#define DOWN(hook) next_layer(all, n, i, 1, offsetof(struct layer_ops, hook))
+#define UP(hook) next_layer(all, n, i, -1, offsetof(struct layer_ops, hook))
 
 static void link_layers(struct layer *const *all, int n)
 {

@@ -13,7 +13,7 @@ struct signals {
 	bool ending; /* atomic */
 };
 
-static void fill(sigset_t *set)
+static void fill_set(sigset_t *set)
 {
 	struct sigaction old;
 
@@ -32,7 +32,7 @@ void signals_block(void)
 	signal(SIGPIPE, SIG_IGN);
 	/* a write beyond RLIMIT_FSIZE then fails with EFBIG */
 	signal(SIGXFSZ, SIG_IGN);
-	fill(&set);
+	fill_set(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
@@ -42,7 +42,7 @@ static void *wait_for_signals(void *arg)
 	sigset_t set;
 	int sig;
 
-	fill(&set);
+	fill_set(&set);
 	for (;;) {
 		if (sigwait(&set, &sig))
 			continue;

@@ -120,8 +120,8 @@ static int check_list(struct future_in *in, const struct tree *t, uint64_t n,
 	return 0;
 }
 
-static int take(struct future_in *in, const struct tree *t,
-		const unsigned char *bytes, size_t n, struct err *err)
+static int take_bytes(struct future_in *in, const struct tree *t,
+		      const unsigned char *bytes, size_t n, struct err *err)
 {
 	uint64_t most;
 	size_t head = MIN(n, FUTURE_HEAD - MIN(in->bytes, FUTURE_HEAD));
@@ -159,7 +159,7 @@ int future_take(struct future_in *in, const struct tree *t, uint64_t offset,
 	if (offset == 0)
 		future_in_fini(in);
 	r = offset == in->bytes
-		    ? take(in, t, bytes, n, err)
+		    ? take_bytes(in, t, bytes, n, err)
 		    : err_set(err, -EINVAL,
 			      "write the list from its start, in order");
 	if (r == 0 && in->future &&

@@ -67,7 +67,7 @@ static int files_init(struct files *f, const struct tree *t)
 	return 0;
 }
 
-static uint32_t find(const void *ctx, const char *path)
+static uint32_t find_file(const void *ctx, const char *path)
 {
 	const struct files *f = ctx;
 	uint32_t node = tree_find(f->tree, path);
@@ -119,8 +119,8 @@ static int mark_text(struct group_map *m, const struct tree *tree)
 }
 
 /* Takes over `groups`, which hold nodes. */
-static int finish(const struct tree *t, struct grouping *groups,
-		  struct group_map **ret)
+static int finish_map(const struct tree *t, struct grouping *groups,
+		      struct group_map **ret)
 {
 	struct group_map *m = calloc(1, sizeof(*m));
 
@@ -168,7 +168,7 @@ int group_map_new(const struct tree *tree, uint32_t size, const char *order,
 		const struct grouping_files files = { .n = f.n,
 						      .bytes = f.bytes,
 						      .class = f.class,
-						      .find = find,
+						      .find = find_file,
 						      .ctx = &f };
 
 		r = grouping_new(&files, size, order, seed, &groups, err);
@@ -177,7 +177,7 @@ int group_map_new(const struct tree *tree, uint32_t size, const char *order,
 		return err_set(err, r, "groups: %s", strerror(-r));
 	for (uint32_t i = 0; i < groups.n_files; i++)
 		groups.file[i] = f.node[groups.file[i]];
-	r = finish(tree, &groups, ret);
+	r = finish_map(tree, &groups, ret);
 	return r < 0 ? err_set(err, r, "groups: %s", strerror(-r)) : 0;
 }
 
@@ -195,7 +195,7 @@ int group_map_of_source(const struct source_ops *source, void *state,
 			       source->plugin.name);
 	r = source->groups(state, tree, &groups);
 	if (r == 0)
-		r = finish(tree, &groups, ret);
+		r = finish_map(tree, &groups, ret);
 	return r < 0 ? err_set(err, r, "groups: %s", strerror(-r)) : 0;
 }
 

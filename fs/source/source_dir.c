@@ -213,7 +213,7 @@ static void symlinks_fini(struct symlinks *l)
 
 /* --- links that are known ------------------------------------------------- */
 
-static const struct symlink *find(const struct symlinks *l, uint32_t node)
+static const struct symlink *find_link(const struct symlinks *l, uint32_t node)
 {
 	size_t low = 0, high = l->n;
 
@@ -234,7 +234,7 @@ symlinks_above(const struct symlinks *l, const struct tree *tree, uint32_t node)
 {
 	const struct symlink *k = NULL;
 
-	while (l->n && node != TREE_ROOT && !(k = find(l, node)))
+	while (l->n && node != TREE_ROOT && !(k = find_link(l, node)))
 		node = tree->nodes[node].parent;
 	return k;
 }
@@ -464,8 +464,8 @@ static int look_shared(const struct symlinks *l, const struct tree *tree,
 }
 
 /* Below an anchor. */
-static int take(struct symlinks *l, struct tree *tree, uint32_t node,
-		uint32_t anchor, const char *rest, struct stat *st)
+static int take_link(struct symlinks *l, struct tree *tree, uint32_t node,
+		     uint32_t anchor, const char *rest, struct stat *st)
 {
 	int r = add_link(l, node, anchor, rest);
 
@@ -516,7 +516,7 @@ static int symlinks_follow(struct symlinks *l, struct tree *tree,
 		const char *rest = below(l->anchor[i].path, path);
 
 		if (rest)
-			return take(l, tree, node, i, rest, ret);
+			return take_link(l, tree, node, i, rest, ret);
 	}
 	return not_followed(tree, &tree->links.outside, node);
 }
@@ -645,8 +645,8 @@ static bool is_same(const struct tree_node *n, const struct stat *st)
 }
 
 /* An open file, of whose permissions the folders before it leave `left`. */
-static int check(int opened, const struct tree *tree, uint32_t node,
-		 uint32_t left, struct stat *ret)
+static int check_opened(int opened, const struct tree *tree, uint32_t node,
+			uint32_t left, struct stat *ret)
 {
 	_cleanup_close_ int fd = opened;
 
@@ -664,8 +664,8 @@ static int open_in(const struct beneath *dir, const char *path,
 		   const struct tree *tree, uint32_t node, int flags,
 		   bool nowait, struct stat *ret)
 {
-	return check(beneath_open(dir, path, flags, nowait), tree, node, 0777,
-		     ret);
+	return check_opened(beneath_open(dir, path, flags, nowait), tree, node,
+			    0777, ret);
 }
 
 static int open_link(const struct dir *d, const struct tree *tree,
@@ -677,7 +677,7 @@ static int open_link(const struct dir *d, const struct tree *tree,
 	int fd = symlinks_open(&d->links, tree, link, n->uid, n->gid, flags,
 			       nowait, &left);
 
-	return check(fd, tree, link->node, left, ret);
+	return check_opened(fd, tree, link->node, left, ret);
 }
 
 /* Opens one directory after the other, from the source or from what the last

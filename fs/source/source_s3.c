@@ -132,7 +132,7 @@ static int by_path(const void *a, const void *b, void *names)
 
 /* Sort, and leave out keys that are also folders of others ("a" beside "a/b"),
  * and what a server lists twice. */
-static void settle(struct store *s)
+static void settle_keys(struct store *s)
 {
 	size_t n = 0;
 
@@ -166,7 +166,7 @@ static void file_of(const void *ctx, uint32_t i, const char **ret_path,
 	c->mode = S_IFREG | 0444;
 }
 
-static int fill(struct store *s, struct tree *tree)
+static int fill_tree(struct store *s, struct tree *tree)
 {
 	const struct tree_paths paths = {
 		.n = (uint32_t)s->n,
@@ -194,8 +194,8 @@ static int s3_scan(void *state, struct tree *tree, struct err *err)
 	int r = bucket_list(s->bucket, 0, found, s, err);
 
 	if (r == 0) {
-		settle(s);
-		r = fill(s, tree);
+		settle_keys(s);
+		r = fill_tree(s, tree);
 	}
 	if (s->n_left)
 		log_warn("s3:%s: %" PRIu64

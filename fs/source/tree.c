@@ -241,7 +241,7 @@ struct sorter {
 	const struct tree_id *id;
 };
 
-static int compare(uint64_t a, uint64_t b)
+static int compare_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
@@ -251,13 +251,13 @@ static int by_file(const void *a, const void *b, void *ctx)
 {
 	const struct sorter *s = ctx;
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	int c = compare(s->id[x].dev, s->id[y].dev);
+	int c = compare_u64(s->id[x].dev, s->id[y].dev);
 
 	if (c == 0)
-		c = compare(s->id[x].ino, s->id[y].ino);
+		c = compare_u64(s->id[x].ino, s->id[y].ino);
 	if (c == 0)
-		c = compare(s->tree->nodes[x].mode, s->tree->nodes[y].mode);
-	return c ? c : compare(x, y);
+		c = compare_u64(s->tree->nodes[x].mode, s->tree->nodes[y].mode);
+	return c ? c : compare_u64(x, y);
 }
 
 static bool same_file(const struct sorter *s, uint32_t x, uint32_t y)

@@ -93,7 +93,7 @@ static int fill_dir(struct scan *s, uint32_t node)
 	return 0;
 }
 
-static int fill(struct scan *s, uint32_t **ret_file)
+static int fill_nodes(struct scan *s, uint32_t **ret_file)
 {
 	struct tree *t = s->tree;
 	uint32_t n = s->p->n, *file;
@@ -122,7 +122,7 @@ int tree_of_paths(struct tree *t, const struct tree_paths *p,
 		  uint32_t **ret_file)
 {
 	struct scan s = { .p = p, .tree = t };
-	int r = fill(&s, ret_file);
+	int r = fill_nodes(&s, ret_file);
 
 	free(s.ranges);
 	free(s.children);

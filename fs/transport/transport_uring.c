@@ -182,7 +182,7 @@ static bool is_own_thread(const struct queue *q)
 	return pthread_equal(q->thread, pthread_self());
 }
 
-static ssize_t fail(int error)
+static ssize_t fail_io(int error)
 {
 	errno = error;
 	return -1;
@@ -243,12 +243,12 @@ static ssize_t queue_reply(struct queue *q, uint64_t unique,
 	ssize_t bytes;
 
 	if (!e)
-		return fail(ENOENT);
+		return fail_io(ENOENT);
 	bytes = write_answer(q, e, iov, n);
 	if (is_own_thread(q))
 		DL_APPEND(q->answered, e);
 	else if (!hand_over(q, e))
-		return fail(ENOENT);
+		return fail_io(ENOENT);
 	return bytes;
 }
 
@@ -467,7 +467,7 @@ static void pin(const struct queue *q)
 			  q->c.number);
 }
 
-static void *run(void *arg)
+static void *run_queue(void *arg)
 {
 	struct queue *q = arg;
 	int r;
@@ -553,7 +553,7 @@ static int queue_new(const struct queue_config *config, struct queue **ret)
 	    : q->request   ? entries_add(&q->entries)
 			   : -ENOMEM;
 	if (r == 0)
-		r = -pthread_create(&q->thread, NULL, run, q);
+		r = -pthread_create(&q->thread, NULL, run_queue, q);
 	q->started = r == 0;
 	if (r == 0)
 		r = await(q, HAS_RING);

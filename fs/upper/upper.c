@@ -226,9 +226,9 @@ static int set_owner(int dir, int fd, const struct upper_owner *owner)
 
 /* Of what was just made: its owner and mode, whatever the umask of this process
  * is. Its entry. */
-static int settle(struct upper *u, const struct upper_at *at, int dir, int fd,
-		  mode_t mode, const struct upper_owner *owner,
-		  struct upper_entry *ret)
+static int settle_entry(struct upper *u, const struct upper_at *at, int dir,
+			int fd, mode_t mode, const struct upper_owner *owner,
+			struct upper_entry *ret)
 {
 	int r = set_owner(dir, fd, owner);
 	struct stat st;
@@ -273,7 +273,7 @@ static int create(struct upper *u, const struct upper_at *at, mode_t mode,
 		return -errno;
 	if (u->space.capacity)
 		upper_space_fresh(&u->space, fd);
-	r = settle(u, at, dir, fd, mode, owner, ret);
+	r = settle_entry(u, at, dir, fd, mode, owner, ret);
 	if (r < 0) {
 		unlinkat(dir, at->name, 0);
 		return r;
@@ -325,7 +325,7 @@ static int make(struct upper *u, const struct upper_at *at, const char *target,
 	if (r < 0)
 		return -errno;
 	fd = openat(dir, at->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	r = fd < 0 ? -errno : settle(u, at, dir, fd, mode, owner, ret);
+	r = fd < 0 ? -errno : settle_entry(u, at, dir, fd, mode, owner, ret);
 	if (r < 0)
 		unlinkat(dir, at->name, S_ISDIR(mode) ? AT_REMOVEDIR : 0);
 	return r;

@@ -66,8 +66,8 @@ void upper_list_free(struct upper *u, struct upper_list *l)
 	free(l);
 }
 
-static int add(struct upper *u, uint64_t folder, DIR *dir,
-	       const struct dirent *d, struct upper_list *l)
+static int add_entry(struct upper *u, uint64_t folder, DIR *dir,
+		     const struct dirent *d, struct upper_list *l)
 {
 	const struct upper_at at = { folder, d->d_name };
 	mode_t type = DTTOIF(d->d_type);
@@ -132,7 +132,7 @@ int upper_list(struct upper *u, uint64_t folder, struct upper_list *ret)
 			r = -errno;
 			break;
 		}
-		r = add(u, folder, dir, d, ret);
+		r = add_entry(u, folder, dir, d, ret);
 	}
 	closedir(dir);
 	return r;

@@ -186,8 +186,8 @@ struct upper_name *upper_name_new(uint64_t folder, const char *text)
 }
 
 /* Under the lock. */
-static struct upper_name *find(const struct upper *u, uint64_t folder,
-			       const char *text)
+static struct upper_name *find_name(const struct upper *u, uint64_t folder,
+				    const char *text)
 {
 	union {
 		struct upper_name name;
@@ -325,7 +325,7 @@ uint64_t upper_note(struct upper *u, uint64_t folder, const char *text,
 	if (!name)
 		return 0;
 	pthread_mutex_lock(&u->lock);
-	known = find(u, folder, text);
+	known = find_name(u, folder, text);
 	n = known ? known->node : node_real(u, &real, fresh);
 	if (n) {
 		if (!known)
@@ -393,7 +393,7 @@ bool upper_knows(struct upper *u, uint64_t folder, const char *name)
 {
 	LOCK_SCOPE(&u->lock);
 
-	return find(u, folder, name);
+	return find_name(u, folder, name);
 }
 
 void upper_unname(struct upper *u, uint64_t folder, const char *text, int fd)
@@ -402,7 +402,7 @@ void upper_unname(struct upper *u, uint64_t folder, const char *text, int fd)
 	struct upper_name *name;
 
 	pthread_mutex_lock(&u->lock);
-	name = find(u, folder, text);
+	name = find_name(u, folder, text);
 	if (name) {
 		n = name->node;
 		list = drop_name(u, name);
@@ -424,7 +424,7 @@ void upper_rekey(struct upper *u, uint64_t folder, const char *text,
 	struct upper_name *name;
 
 	pthread_mutex_lock(&u->lock);
-	name = find(u, folder, text);
+	name = find_name(u, folder, text);
 	if (name) {
 		n = name->node;
 		n->unsynced = true;
@@ -442,8 +442,8 @@ void upper_swap(struct upper *u, uint64_t folder, const char *text, uint64_t to,
 	struct upper_name *a, *b;
 
 	LOCK_SCOPE(&u->lock);
-	a = find(u, folder, text);
-	b = find(u, to, to_text);
+	a = find_name(u, folder, text);
+	b = find_name(u, to, to_text);
 	if (a && b && a->node != b->node) {
 		struct upper_node *n = a->node;
 

@@ -193,8 +193,8 @@ static double analysis_enough_cache(const struct analysis *a)
 /* --- reporting ---------------------------------------------------------- */
 
 /* The prediction for an epoch, given its hits, beside its measured time. */
-static json_t *compare(const struct analysis *a,
-		       const struct train_account *epoch)
+static json_t *compare_epoch(const struct analysis *a,
+			     const struct train_account *epoch)
 {
 	double reads = (double)(epoch->hits + epoch->misses);
 	double c = reads > 0 ? (double)epoch->hits / reads : 0;
@@ -229,7 +229,8 @@ json_t *analysis_json(const struct analysis *a,
 	}
 	for (size_t i = 0; i < n; i++)
 		if (epoch[i]->on_mount)
-			json_array_append_new(epochs, compare(a, epoch[i]));
+			json_array_append_new(epochs,
+					      compare_epoch(a, epoch[i]));
 	return json_pack("{s:f, s:f, s:f, s:f, s:b, s:b, s:I, s:o, s:o, s:o}",
 			 "g", a->g, "p", a->p, "f0", a->f0, "f1", a->f1,
 			 "serial", a->serial, "on_mount", a->on_mount,

@@ -111,7 +111,7 @@ static void unlink_slot(struct ready *s, struct slot *x)
 	s->n_ready--;
 }
 
-static int init(void *state, const struct batching_config *c)
+static int init_ready(void *state, const struct batching_config *c)
 {
 	const struct options *o = c->options ? c->options : &defaults;
 	struct ready *s = state;
@@ -132,7 +132,7 @@ static void fini(void *state)
 	free(s->slot);
 }
 
-static void begin(void *state, uint64_t n)
+static void begin_ready(void *state, uint64_t n)
 {
 	struct ready *s = state;
 
@@ -143,7 +143,7 @@ static void begin(void *state, uint64_t n)
 	count_missing(s);
 }
 
-static void add(void *state, uint64_t position, void *item)
+static void add_item(void *state, uint64_t position, void *item)
 {
 	struct ready *s = state;
 	uint32_t i = (uint32_t)(position % s->n_slots);
@@ -169,7 +169,7 @@ static bool full(const void *state)
 	return left && !s->missing && s->n_ready >= MIN(s->batch, left);
 }
 
-static uint32_t take(void *state, void **ret)
+static uint32_t take_batch(void *state, void **ret)
 {
 	struct ready *s = state;
 	uint32_t want = (uint32_t)MIN(s->batch, s->n - s->taken), n = 0;
@@ -203,10 +203,10 @@ const struct batching_ops batching_ready = {
 		    .state_size = sizeof(struct ready),
 		    PLUGIN_OPTIONS(fields, defaults) },
 	.any_order = true,
-	.init = init,
+	.init = init_ready,
 	.fini = fini,
-	.begin = begin,
-	.add = add,
+	.begin = begin_ready,
+	.add = add_item,
 	.full = full,
-	.take = take,
+	.take = take_batch,
 };

@@ -23,7 +23,8 @@ void comm_close(struct comm *c)
 
 /* --- exchanges ------------------------------------------------------------ */
 
-static void start(struct comm *c, int status, const void *mine, size_t n)
+static void start_exchange(struct comm *c, int status, const void *mine,
+			   size_t n)
 {
 	assert(n <= COMM_RECORD);
 	c->mine.status = status;
@@ -67,19 +68,19 @@ int comm_finish(struct comm *c, void *all, size_t n, struct err *err)
 
 void comm_start(struct comm *c, const void *mine, size_t n)
 {
-	start(c, 0, mine, n);
+	start_exchange(c, 0, mine, n);
 }
 
 int comm_exchange(struct comm *c, const void *mine, void *all, size_t n,
 		  struct err *err)
 {
-	start(c, 0, mine, n);
+	start_exchange(c, 0, mine, n);
 	return comm_finish(c, all, n, err);
 }
 
 static int agree(struct comm *c, int status, struct err *err)
 {
-	start(c, status, NULL, 0);
+	start_exchange(c, status, NULL, 0);
 	return comm_finish(c, NULL, 0, err);
 }
 

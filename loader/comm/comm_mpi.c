@@ -54,7 +54,7 @@ struct mpi {
 
 /* --- the thread ----------------------------------------------------------- */
 
-static int check(struct mpi *m, int code)
+static int check_call(struct mpi *m, int code)
 {
 	char text[MPI_MAX_ERROR_STRING];
 	int n;
@@ -68,15 +68,15 @@ static int check(struct mpi *m, int code)
 
 /* Wait for a request; `code`: of the call that made it. A status of our own:
  * GCC takes MPICH's MPI_STATUS_IGNORE for a write to address 1. */
-static int settle(struct mpi *m, int code, MPI_Request *request)
+static int settle_call(struct mpi *m, int code, MPI_Request *request)
 {
 	uint64_t pause = FIRST;
 	MPI_Status status;
 	int done = 0;
-	int r = check(m, code);
+	int r = check_call(m, code);
 
 	while (r == 0) {
-		r = check(m, MPI_Test(request, &done, &status));
+		r = check_call(m, MPI_Test(request, &done, &status));
 		if (r < 0 || done)
 			break;
 		watch_wait(&m->watch, -1, pause);
@@ -92,7 +92,7 @@ static int exchange(struct mpi *m)
 	int code = MPI_Iallgather(&m->comm.mine, n, MPI_BYTE, m->comm.all, n,
 				  MPI_BYTE, MPI_COMM_WORLD, &q);
 
-	return settle(m, code, &q);
+	return settle_call(m, code, &q);
 }
 
 /* Messages longer than an int counts go in pieces. */
@@ -112,7 +112,7 @@ static int transfer(struct mpi *m, struct comm_blob *b, uint32_t rank,
 					MPI_COMM_WORLD, &q)
 			    : MPI_Irecv(from, n, MPI_BYTE, (int)rank, 0,
 					MPI_COMM_WORLD, &q);
-		r = settle(m, code, &q);
+		r = settle_call(m, code, &q);
 	}
 	return r;
 }
@@ -138,7 +138,7 @@ static int bcast(struct mpi *m)
 				      (int)MIN(m->blob->n - at, PIECE),
 				      MPI_BYTE, 0, MPI_COMM_WORLD, &q);
 
-		r = settle(m, code, &q);
+		r = settle_call(m, code, &q);
 	}
 	return r;
 }
@@ -151,17 +151,18 @@ static int open_watch(struct mpi *m)
 	MPI_Request q;
 	int n_here = 0, code, r, e, all;
 
-	r = check(m, MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED,
-					 0, MPI_INFO_NULL, &here));
+	r = check_call(m,
+		       MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED,
+					   0, MPI_INFO_NULL, &here));
 	if (r == 0)
-		r = check(m, MPI_Comm_size(here, &n_here));
+		r = check_call(m, MPI_Comm_size(here, &n_here));
 	if (here != MPI_COMM_NULL)
 		MPI_Comm_free(&here);
 	if (r == 0 && m->comm.rank == 0)
 		r = watch_listen(&m->watch, n_here == (int)m->comm.size, &door,
 				 &m->err);
 	code = MPI_Ibcast(&door, sizeof(door), MPI_BYTE, 0, MPI_COMM_WORLD, &q);
-	e = settle(m, code, &q);
+	e = settle_call(m, code, &q);
 	r = r < 0 ? r : e;
 	if (r == 0)
 		r = m->comm.rank == 0
@@ -171,7 +172,7 @@ static int open_watch(struct mpi *m)
 	/* all or none */
 	code = MPI_Iallreduce(&r, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD,
 			      &q);
-	e = settle(m, code, &q);
+	e = settle_call(m, code, &q);
 	if (r < 0 || e < 0 || all == 0)
 		return r < 0 ? r : e;
 	return err_set(&m->err, all, "another rank cannot join the run");
@@ -180,15 +181,15 @@ static int open_watch(struct mpi *m)
 static int join(struct mpi *m)
 {
 	int have, rank = 0, size = 0;
-	int r = check(m,
-		      MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &have));
+	int r = check_call(m, MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED,
+					      &have));
 
 	if (r < 0)
 		return r;
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	r = check(m, MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+	r = check_call(m, MPI_Comm_rank(MPI_COMM_WORLD, &rank));
 	if (r == 0)
-		r = check(m, MPI_Comm_size(MPI_COMM_WORLD, &size));
+		r = check_call(m, MPI_Comm_size(MPI_COMM_WORLD, &size));
 	m->comm.rank = (uint32_t)rank;
 	m->comm.size = (uint32_t)size;
 	if (r == 0)
@@ -211,7 +212,7 @@ static int carry_out(struct mpi *m, enum order order)
 	case GATHER: return gather(m);
 	case BCAST: return bcast(m);
 	/* no rank leaves before all are about to */
-	case LEAVE: return settle(m, MPI_Ibarrier(MPI_COMM_WORLD, &q), &q);
+	case LEAVE: return settle_call(m, MPI_Ibarrier(MPI_COMM_WORLD, &q), &q);
 	case NOTHING: break;
 	}
 	return 0;
@@ -241,7 +242,7 @@ static enum order await_order(struct mpi *m)
 	return order;
 }
 
-static void *run(void *arg)
+static void *run_mpi(void *arg)
 {
 	struct mpi *m = arg;
 	enum order order = JOIN;
@@ -372,7 +373,8 @@ int comm_mpi_module_open(void (*died)(void *ctx, uint32_t rank), void *ctx,
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->done, NULL);
 	m->wake = eventfd(0, EFD_CLOEXEC);
-	r = m->wake < 0 ? -errno : -pthread_create(&m->thread, NULL, run, m);
+	r = m->wake < 0 ? -errno
+			: -pthread_create(&m->thread, NULL, run_mpi, m);
 	if (r < 0) {
 		release(m);
 		return err_set(err, r, "%s", strerror(-r));

@@ -59,7 +59,7 @@ static void limit(int fd, uint64_t ns)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
 }
 
-static void add(struct comm_watch *w, int fd, uint32_t rank)
+static void add_rank(struct comm_watch *w, int fd, uint32_t rank)
 {
 	keep_alive(fd);
 	w->fd[w->n] = (struct pollfd){ .fd = fd, .events = POLLIN };
@@ -164,7 +164,7 @@ static void identify(struct comm_watch *w, struct strangers *s, int i)
 	if (n > 0 && !memcmp(h->key, w->key, sizeof(h->key)) &&
 	    send(fd, w->own, sizeof(w->own), MSG_NOSIGNAL | MSG_DONTWAIT) ==
 		    sizeof(w->own))
-		add(w, fd, h->rank);
+		add_rank(w, fd, h->rank);
 	else
 		close(fd);
 	forget(s, i);
@@ -230,7 +230,7 @@ int watch_connect(struct comm_watch *w, const struct watch_door *door,
 		return err_set(err, -ENOTCONN,
 			       "cannot reach rank 0 over TCP: %s",
 			       strerror(-fd));
-	add(w, fd, 0);
+	add_rank(w, fd, 0);
 	return 0;
 }
 

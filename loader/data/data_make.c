@@ -265,8 +265,8 @@ static int make_folders(const struct fill *f, struct err *err)
 	return 0;
 }
 
-static int run(struct fill *f, unsigned n_threads, enum progress_mode progress,
-	       struct err *err)
+static int run_fill(struct fill *f, unsigned n_threads,
+		    enum progress_mode progress, struct err *err)
 {
 	struct data_work w = {
 		.label = "files",
@@ -315,7 +315,7 @@ static int data_fill(const struct data_recipe *recipe, const char *dir,
 
 	if (dir_fd < 0)
 		return err_set(err, -errno, "%s: %s", dir, strerror(errno));
-	r = run(&f, n_threads, progress, err);
+	r = run_fill(&f, n_threads, progress, err);
 	for (unsigned i = 0; f.pool.pieces && i < f.pool.n; i++)
 		image_piece_fini(&f.pool.pieces[i]);
 	free(f.pool.pieces);
@@ -591,7 +591,7 @@ static void print_result(const struct make *m)
 	       per((double)c->files, (double)c->fill_ns / NS_PER_S));
 }
 
-static int finish(struct make *m, int r, struct err *err)
+static int finish_make(struct make *m, int r, struct err *err)
 {
 	bool to_stdout = m->o->common.json && !strcmp(m->o->common.json, "-");
 
@@ -657,7 +657,7 @@ int data_make_main(int argc, char **argv)
 	r = complete_recipe(&m, &err);
 	if (r == 0)
 		r = make(&m, &err);
-	r = finish(&m, r, &err);
+	r = finish_make(&m, r, &err);
 	free(m.sizes);
 	dataset_profile_free(&m.profile);
 	conf_free(fields, &o);

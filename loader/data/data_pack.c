@@ -86,7 +86,7 @@ static int by_path(const void *a, const void *b)
 	return grouping_compare(x->path, y->path);
 }
 
-static uint32_t find(const void *ctx, const char *path)
+static uint32_t find_file(const void *ctx, const char *path)
 {
 	const struct data_scan *s = ctx;
 	struct data_scan_file key = { .path = (char *)path };
@@ -134,7 +134,7 @@ static int group_files(struct packing *p, struct err *err)
 	struct grouping_files files = { .n = n,
 					.bytes = bytes,
 					.class = class,
-					.find = find,
+					.find = find_file,
 					.ctx = &p->scan };
 	int r = -ENOMEM;
 
@@ -296,7 +296,7 @@ static int write_pack(struct packing *p, struct err *err)
 	return r < 0 ? err_set(err, r, "%s: %s", p->out, strerror(-r)) : 0;
 }
 
-static int run(struct packing *p, struct err *err)
+static int run_packing(struct packing *p, struct err *err)
 {
 	int r = list_files(p, err);
 
@@ -386,7 +386,7 @@ int data_pack_main(int argc, char **argv)
 	interrupt_block();
 	r = interrupt_begin(&interrupt);
 	if (r == 0)
-		r = run(&p, &err);
+		r = run_packing(&p, &err);
 	interrupt_end(&interrupt);
 	if (r == 0)
 		r = report(&p, (double)(tick_wall() - start) / NS_PER_S, &err);

@@ -29,8 +29,8 @@ static int count_folder(struct scanning *w, const char *path)
 	return w->folder ? 0 : -ENOMEM;
 }
 
-static int add(void *ctx, const char *path, const struct walk_entry *e,
-	       struct err *err)
+static int add_file(void *ctx, const char *path, const struct walk_entry *e,
+		    struct err *err)
 {
 	struct scanning *w = ctx;
 	struct data_scan *s = w->s;
@@ -46,7 +46,7 @@ static int add(void *ctx, const char *path, const struct walk_entry *e,
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_paths(const void *a, const void *b)
 {
 	const struct data_scan_file *x = a, *y = b;
 
@@ -59,7 +59,7 @@ int data_scan_read(const char *dir, struct data_scan *ret, struct err *err)
 	struct scanning scanning = { .s = ret };
 	struct walk walk = { .flags = WALK_FOLLOW | WALK_FILES,
 			     .ctx = &scanning,
-			     .file = add };
+			     .file = add_file };
 	int r;
 
 	*ret = (struct data_scan){ 0 };
@@ -72,7 +72,7 @@ int data_scan_read(const char *dir, struct data_scan *ret, struct err *err)
 	if (r < 0)
 		err_prefix(err, "%s", dir);
 	else if (ret->n)
-		qsort(ret->files, ret->n, sizeof(*ret->files), compare);
+		qsort(ret->files, ret->n, sizeof(*ret->files), compare_paths);
 	return r;
 }
 

@@ -302,7 +302,7 @@ static int write_record(const struct stat_run *s, struct err *err)
 	return json_write(j, s->o->common.json, err);
 }
 
-static int finish(struct stat_run *s, int r, struct err *err)
+static int finish_stat(struct stat_run *s, int r, struct err *err)
 {
 	const char *json = s->o->common.json;
 
@@ -508,7 +508,7 @@ static int stat_folder(struct stat_run *s, struct err *err)
 {
 	if (s->o->verify || s->o->groups)
 		return wrong_use("--verify and --groups need a pack");
-	return finish(s, gather(s, err), err);
+	return finish_stat(s, gather(s, err), err);
 }
 
 int data_stat_main(int argc, char **argv)

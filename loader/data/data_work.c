@@ -23,7 +23,7 @@ struct run {
 	int cancel; /* atomic */
 };
 
-static int init(void *ctx, void *worker, struct err *err)
+static int init_worker(void *ctx, void *worker, struct err *err)
 {
 	struct run *run = ctx;
 
@@ -74,7 +74,7 @@ int data_work_run(const struct data_work *w, void *ctx, uint64_t *ret_done,
 			     .threads = w->n_threads,
 			     .ctx = &run,
 			     .state_bytes = w->worker_size,
-			     .init = w->init ? init : NULL,
+			     .init = w->init ? init_worker : NULL,
 			     .fini = w->fini ? fini : NULL,
 			     .work = item,
 			     .progress = draw,

@@ -83,7 +83,7 @@ static const struct format_ops *by_name(const char *name)
 	return NULL;
 }
 
-static void keep(char to[NAME_MAX + 1], const char *name)
+static void keep_name(char to[NAME_MAX + 1], const char *name)
 {
 	snprintf(to, NAME_MAX + 1, "%s", name);
 }
@@ -95,17 +95,17 @@ void detect_name(struct detect *d, const char *name)
 
 	if (f && !d->shards) {
 		d->shards = f;
-		keep(d->shard, name);
+		keep_name(d->shard, name);
 	} else if (f && f != d->shards && !d->second) {
 		d->second = f;
-		keep(d->other_shard, name);
+		keep_name(d->other_shard, name);
 	} else if (u && (!d->unsupported || d->beside)) {
 		d->unsupported = u->name;
 		d->beside = u->beside;
-		keep(d->foreign, name);
+		keep_name(d->foreign, name);
 	} else if (!f && !u && image_file_named(name) == IMAGE_FILE_YES) {
 		if (!d->images)
-			keep(d->image, name);
+			keep_name(d->image, name);
 		d->images = true;
 	} else if (!f && !u) {
 		d->others |= !is_beside(name);

@@ -64,7 +64,7 @@ static int no_memory(struct err *err)
 
 /* --- find --------------------------------------------------------------- */
 
-static int add(struct shards *s, const char *path, struct err *err)
+static int add_shard(struct shards *s, const char *path, struct err *err)
 {
 	char *own;
 
@@ -86,8 +86,8 @@ struct finding {
 	struct detect names;
 };
 
-static int take(void *ctx, const char *path, const struct walk_entry *e,
-		struct err *err)
+static int take_file(void *ctx, const char *path, const struct walk_entry *e,
+		     struct err *err)
 {
 	const char *slash = strrchr(path, '/'),
 		   *name = slash ? slash + 1 : path;
@@ -96,7 +96,7 @@ static int take(void *ctx, const char *path, const struct walk_entry *e,
 	(void)e;
 	detect_name(&f->names, name);
 	if (f->shards->format->named(name))
-		return add(f->shards, path, err);
+		return add_shard(f->shards, path, err);
 	return notes_add(&f->shards->aside, &note_files_aside, 1, path) < 0
 		       ? no_memory(err)
 		       : 0;
@@ -178,9 +178,12 @@ static int shards_open(struct shards *s, int dirfd, const char *file,
 			     .ctx = s,
 			     .work = open_shard };
 	struct finding f = { .shards = s };
-	struct walk walk = { .flags = WALK_FOLLOW, .ctx = &f, .file = take };
+	struct walk walk = { .flags = WALK_FOLLOW,
+			     .ctx = &f,
+			     .file = take_file };
 	const struct format_ops *one;
-	int r = file ? add(s, file, err) : walk_tree(&walk, dirfd, "", err);
+	int r = file ? add_shard(s, file, err)
+		     : walk_tree(&walk, dirfd, "", err);
 
 	if (r == 0 && s->check && !file)
 		r = detect_format(&f.names, &one, err);
@@ -557,7 +560,7 @@ static bool is_emulated(const struct opening *o)
 
 /* Beside the dataset or, where that is not permitted or changes what is
  * measured, in the cache. */
-static void keep(struct opening *o, struct format_result *how)
+static void keep_index(struct opening *o, struct format_result *how)
 {
 	_cleanup_free_ char *path = beside(o);
 	struct err *err = &how->not_kept;
@@ -628,7 +631,7 @@ static int open_it(struct opening *o, struct format_result *how)
 	if (r == 0 && !how->from_index && !o->d->bucket &&
 	    (q->index == FORMAT_INDEX_REBUILD ||
 	     (q->index == FORMAT_INDEX_AUTO && how->list_ns > WORTH_NS)))
-		keep(o, how);
+		keep_index(o, how);
 	/* not in the index: they are not among what it was listed from */
 	if (r == 0 && notes_merge(&o->d->notes, &o->shards.aside) < 0)
 		r = err_set(o->err, -ENOMEM, "out of memory");

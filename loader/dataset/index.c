@@ -187,7 +187,7 @@ int index_parse(void *bytes, size_t n, uint64_t recipe, struct dataset *ret,
 
 /* --- dataset -> bytes --------------------------------------------------- */
 
-static void put(char *to, const void *from, uint64_t n, size_t item)
+static void put_items(char *to, const void *from, uint64_t n, size_t item)
 {
 	if (n)
 		memcpy(to, from, n * item);
@@ -214,16 +214,17 @@ int index_format(const struct dataset *d, uint64_t recipe, void **ret,
 	if (!v)
 		return -ENOMEM;
 	memcpy(h.magic, MAGIC, sizeof(h.magic));
-	put(v, &h, 1, sizeof(h));
-	put(v + l.path, d->path, d->n, sizeof(*d->path));
-	put(v + l.size, d->size, d->n, sizeof(*d->size));
-	put(v + l.offset, d->offset, held, sizeof(*d->offset));
-	put(v + l.label, d->label, d->n, sizeof(*d->label));
-	put(v + l.container, d->container, held, sizeof(*d->container));
-	put(v + l.group, d->group, held, sizeof(*d->group));
-	put(v + l.origin, d->origin, d->n_origins, sizeof(*d->origin));
-	put(v + l.notes, d->notes.note, h.n_notes, sizeof(*d->notes.note));
-	put(v + l.names, d->names, d->names_bytes, 1);
+	put_items(v, &h, 1, sizeof(h));
+	put_items(v + l.path, d->path, d->n, sizeof(*d->path));
+	put_items(v + l.size, d->size, d->n, sizeof(*d->size));
+	put_items(v + l.offset, d->offset, held, sizeof(*d->offset));
+	put_items(v + l.label, d->label, d->n, sizeof(*d->label));
+	put_items(v + l.container, d->container, held, sizeof(*d->container));
+	put_items(v + l.group, d->group, held, sizeof(*d->group));
+	put_items(v + l.origin, d->origin, d->n_origins, sizeof(*d->origin));
+	put_items(v + l.notes, d->notes.note, h.n_notes,
+		  sizeof(*d->notes.note));
+	put_items(v + l.names, d->names, d->names_bytes, 1);
 	h.sum = XXH3_64bits(v + SUMMED, l.end - SUMMED);
 	memcpy(v, &h, sizeof(h));
 	*ret = v;

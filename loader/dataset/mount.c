@@ -124,7 +124,7 @@ static int by_path(const void *a, const void *b, void *data)
 		      dataset_path(data, *(const uint32_t *)b));
 }
 
-static uint32_t find(const void *ctx, const char *path)
+static uint32_t find_sample(const void *ctx, const char *path)
 {
 	const struct names *n = ctx;
 	size_t from = 0, to = n->data->n;
@@ -185,7 +185,7 @@ int mount_groups(const struct dataset_mount *m, const char *dir,
 	struct grouping_files files = { .n = (uint32_t)d->n,
 					.bytes = d->size,
 					.class = d->label,
-					.find = find,
+					.find = find_sample,
 					.skip_unknown = true };
 	struct grouping groups;
 	struct names names;
@@ -293,8 +293,8 @@ bool mount_foresees(const struct dataset_mount *m)
 	return json_is_object(json_object_get(stats, "prefetch"));
 }
 
-static int put(const struct dataset_mount *m, int fd, const char *name,
-	       const void *bytes, size_t n, struct err *err)
+static int put_bytes(const struct dataset_mount *m, int fd, const char *name,
+		     const void *bytes, size_t n, struct err *err)
 {
 	int r = util_write_all(fd, bytes, n);
 
@@ -313,7 +313,8 @@ int mount_announce(const struct dataset_mount *m, int fd,
 
 		for (size_t i = 0; i < k; i++)
 			piece[i] = htole32(inodes[i]);
-		r = put(m, fd, FUTURE_FILE, piece, k * sizeof(piece[0]), err);
+		r = put_bytes(m, fd, FUTURE_FILE, piece, k * sizeof(piece[0]),
+			      err);
 		inodes += k;
 		n -= k;
 	}
@@ -338,7 +339,8 @@ int mount_open_future(const struct dataset_mount *m,
 	if (fd < 0)
 		return err_set(err, fd, "%s/" FUTURE_FILE ": %s", m->dir,
 			       strerror(-fd));
-	r = put(m, fd, FUTURE_FILE, FUTURE_MAGIC, strlen(FUTURE_MAGIC), err);
+	r = put_bytes(m, fd, FUTURE_FILE, FUTURE_MAGIC, strlen(FUTURE_MAGIC),
+		      err);
 	if (r == 0)
 		r = mount_announce(m, fd, v, FUTURE_FIELDS, err);
 	return r < 0 ? r : TAKE_FD(fd);
@@ -370,8 +372,8 @@ int mount_weigh(const struct dataset_mount *m, const uint32_t *inodes,
 				       importance[i]);
 		if (k < ARRAY_SIZE(piece) && i + 1 < n)
 			continue;
-		r = put(m, fd, IMPORTANCE_FILE, piece, k * sizeof(piece[0]),
-			err);
+		r = put_bytes(m, fd, IMPORTANCE_FILE, piece,
+			      k * sizeof(piece[0]), err);
 		k = 0;
 	}
 	return r;

@@ -29,7 +29,7 @@ static void add_name(struct note *n, const char *name)
 }
 
 /* The note with this key, or a new one; NULL: no memory. */
-static struct note *find(struct notes *s, const char *key, const char *text)
+static struct note *note_of(struct notes *s, const char *key, const char *text)
 {
 	struct note *n;
 
@@ -48,7 +48,7 @@ static struct note *find(struct notes *s, const char *key, const char *text)
 int notes_add(struct notes *s, const struct note_kind *kind, uint64_t n,
 	      const char *name)
 {
-	struct note *at = find(s, kind->key, kind->text ? kind->text : "");
+	struct note *at = note_of(s, kind->key, kind->text ? kind->text : "");
 
 	if (!at)
 		return -ENOMEM;
@@ -62,7 +62,7 @@ int notes_merge(struct notes *s, const struct notes *from)
 {
 	for (size_t i = 0; i < from->n; i++) {
 		const struct note *more = &from->note[i];
-		struct note *at = find(s, more->key, more->text);
+		struct note *at = note_of(s, more->key, more->text);
 
 		if (!at)
 			return -ENOMEM;

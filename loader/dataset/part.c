@@ -225,7 +225,7 @@ struct classes {
 	size_t n, capacity;
 };
 
-static int compare(const struct class *a, const struct class *b)
+static int compare_classes(const struct class *a, const struct class *b)
 {
 	int c = memcmp(a->name, b->name, MIN(a->n, b->n));
 
@@ -235,14 +235,14 @@ static int compare(const struct class *a, const struct class *b)
 }
 
 /* The class's index, or its insertion point. */
-static size_t find(const struct classes *c, const struct class *want)
+static size_t find_class(const struct classes *c, const struct class *want)
 {
 	size_t low = 0, high = c->n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (compare(&c->class[middle], want) < 0)
+		if (compare_classes(&c->class[middle], want) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -271,11 +271,11 @@ static int collect(const struct dataset *d, struct classes *c)
 
 		/* samples of a class are consecutive, mostly */
 		if (!folder_of(d, i, &want) ||
-		    (last.name && compare(&last, &want) == 0))
+		    (last.name && compare_classes(&last, &want) == 0))
 			continue;
 		last = want;
-		at = find(c, &want);
-		if (at < c->n && compare(&c->class[at], &want) == 0)
+		at = find_class(c, &want);
+		if (at < c->n && compare_classes(&c->class[at], &want) == 0)
 			continue;
 		if (util_reserve(&c->class, &c->capacity, c->n + 1,
 				 sizeof(*c->class)) < 0)
@@ -321,8 +321,8 @@ static int label_by_folder(struct dataset *d)
 			d->label[i] = 0;
 			continue;
 		}
-		if (!last.name || compare(&last, &want))
-			label = (uint32_t)find(&c, &want);
+		if (!last.name || compare_classes(&last, &want))
+			label = (uint32_t)find_class(&c, &want);
 		last = want;
 		d->label[i] = label;
 	}

@@ -132,8 +132,8 @@ static int unavailable(struct err *err, int r, const char *what)
 		       what, strerror(-r));
 }
 
-static int init(void *state, const struct engine_config *config,
-		struct err *err)
+static int init_async(void *state, const struct engine_config *config,
+		      struct err *err)
 {
 	const struct options *o = config->options ? config->options : &defaults;
 	struct async *a = state;
@@ -358,7 +358,7 @@ static int submit(struct async *a, unsigned n, bool wait)
 }
 
 /* Prepare up to `most` chains; returns how many, or -errno. */
-static int take(struct async *a, struct feed *feed, unsigned most)
+static int take_chains(struct async *a, struct feed *feed, unsigned most)
 {
 	unsigned n = 0;
 
@@ -377,8 +377,8 @@ static int take(struct async *a, struct feed *feed, unsigned most)
 	return (int)n;
 }
 
-static int next(void *state, struct feed *feed, struct engine_fetch **ret,
-		struct err *err)
+static int next_async(void *state, struct feed *feed, struct engine_fetch **ret,
+		      struct err *err)
 {
 	struct async *a = state;
 	bool more = true;
@@ -388,7 +388,7 @@ static int next(void *state, struct feed *feed, struct engine_fetch **ret,
 	/* after a full bite there may be more to take */
 	while (a->n_ready == 0 || (more && a->n_ready < a->bite)) {
 		unsigned most = a->slow && a->punt == 0 ? 1 : a->bite;
-		int n = take(a, feed, most), r;
+		int n = take_chains(a, feed, most), r;
 
 		if (n < 0)
 			return n;
@@ -427,7 +427,7 @@ const struct engine_ops engine_async = {
 		    .state_size = sizeof(struct async),
 		    PLUGIN_OPTIONS(fields, defaults) },
 	.can_direct = true,
-	.init = init,
+	.init = init_async,
 	.fini = fini,
-	.next = next,
+	.next = next_async,
 };

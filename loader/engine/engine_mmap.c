@@ -108,7 +108,8 @@ struct map {
 	unsigned most; /* of the next group */
 };
 
-static int init(void *state, const struct engine_config *c, struct err *err)
+static int init_mmap(void *state, const struct engine_config *c,
+		     struct err *err)
 {
 	const struct options *o = c->options ? c->options : &defaults;
 	struct map *m = state;
@@ -193,7 +194,7 @@ static int remap(struct map *m, int fd, struct mapping *x)
 }
 
 /* Map the container of a sample, unless all of the sample is mapped. */
-static int find(struct map *m, const struct engine_fetch *f)
+static int map_container(struct map *m, const struct engine_fetch *f)
 {
 	size_t n = (size_t)f->fd + 1;
 	struct mapping *x;
@@ -242,7 +243,7 @@ struct parts {
 	size_t n;
 };
 
-static void put(void *ctx, size_t i)
+static void put_part(void *ctx, size_t i)
 {
 	struct parts *p = ctx;
 
@@ -254,7 +255,7 @@ static void put(void *ctx, size_t i)
 static void find_parts(struct map *m, struct parts *p, int64_t *result)
 {
 	for (unsigned i = 0; i < m->n; i++)
-		result[i] = find(m, m->group[i]);
+		result[i] = map_container(m, m->group[i]);
 	for (unsigned i = 0; i < m->n; i++) {
 		struct engine_fetch *f = m->group[i];
 		const struct mapping *x;
@@ -284,7 +285,7 @@ static void read_parts(struct map *m, struct feed *feed, bool direct,
 	p.feed = feed;
 	p.n = 0;
 	find_parts(m, &p, result);
-	guard_copies(p.copy, p.n, direct ? put : NULL, &p);
+	guard_copies(p.copy, p.n, direct ? put_part : NULL, &p);
 	for (unsigned i = 0, k = 0; k < p.n; i++) {
 		if (m->group[i] != p.of[k])
 			continue;
@@ -351,8 +352,8 @@ static void fini(void *state)
 		guard_end();
 }
 
-static int next(void *state, struct feed *feed, struct engine_fetch **ret,
-		struct err *err)
+static int next_mmap(void *state, struct feed *feed, struct engine_fetch **ret,
+		     struct err *err)
 {
 	struct map *m = state;
 	int n;
@@ -377,7 +378,7 @@ const struct engine_ops engine_mmap = {
 		    .state_size = sizeof(struct map),
 		    PLUGIN_OPTIONS(fields, defaults) },
 	.whole_batches = true,
-	.init = init,
+	.init = init_mmap,
 	.fini = fini,
-	.next = next,
+	.next = next_mmap,
 };

@@ -222,8 +222,8 @@ static int open_service(const struct remote_config *c, void **ret,
 	return 0;
 }
 
-static int begin(void *state, uint64_t epoch, const uint32_t *order, uint64_t n,
-		 struct err *err)
+static int begin_service(void *state, uint64_t epoch, const uint32_t *order,
+			 uint64_t n, struct err *err)
 {
 	struct service *s = state;
 
@@ -250,8 +250,8 @@ static struct place *find_places(struct service *s, struct shelf_buffer *b)
 	return s->place + (size_t)i * s->batch;
 }
 
-static int next(void *state, uint64_t until, struct remote_batch *ret,
-		struct err *err)
+static int next_service(void *state, uint64_t until, struct remote_batch *ret,
+			struct err *err)
 {
 	struct service *s = state;
 	const unsigned char *at;
@@ -336,9 +336,9 @@ static const struct remote_ops remote = {
 	.buffer_bytes = client_buffer_bytes,
 	.open = open_service,
 	.close = close_service,
-	.begin = begin,
+	.begin = begin_service,
 	.cut = cut,
-	.next = next,
+	.next = next_service,
 	.count = count,
 	.release = release,
 	.n_ready = n_ready,

@@ -12,7 +12,8 @@ struct sync {
 	uint32_t direct;
 };
 
-static int init(void *state, const struct engine_config *c, struct err *err)
+static int init_sync(void *state, const struct engine_config *c,
+		     struct err *err)
 {
 	struct sync *s = state;
 
@@ -21,8 +22,8 @@ static int init(void *state, const struct engine_config *c, struct err *err)
 	return 0;
 }
 
-static int next(void *state, struct feed *feed, struct engine_fetch **ret,
-		struct err *err)
+static int next_sync(void *state, struct feed *feed, struct engine_fetch **ret,
+		     struct err *err)
 {
 	struct sync *s = state;
 	struct engine_fetch *f;
@@ -43,6 +44,6 @@ const struct engine_ops engine_sync = {
 		    .state_size = sizeof(struct sync) },
 	.whole_batches = true,
 	.can_direct = true,
-	.init = init,
-	.next = next,
+	.init = init_sync,
+	.next = next_sync,
 };

@@ -96,7 +96,7 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-static int start(struct threads *t, uint64_t stack_bytes, struct err *err)
+static int start_all(struct threads *t, uint64_t stack_bytes, struct err *err)
 {
 	pthread_attr_t attr;
 	int r = 0;
@@ -117,7 +117,8 @@ static int start(struct threads *t, uint64_t stack_bytes, struct err *err)
 	return r < 0 ? -ENOMEM : 0;
 }
 
-static int init(void *state, const struct engine_config *c, struct err *err)
+static int init_threads(void *state, const struct engine_config *c,
+			struct err *err)
 {
 	const struct options *o = c->options ? c->options : &defaults;
 	struct threads *t = state;
@@ -134,11 +135,11 @@ static int init(void *state, const struct engine_config *c, struct err *err)
 	pthread_cond_init(&t->work, NULL);
 	pthread_cond_init(&t->read, NULL);
 	t->locks = true;
-	return start(t, o->stack_bytes, err);
+	return start_all(t, o->stack_bytes, err);
 }
 
-static int next(void *state, struct feed *feed, struct engine_fetch **ret,
-		struct err *err)
+static int next_threads(void *state, struct feed *feed,
+			struct engine_fetch **ret, struct err *err)
 {
 	struct threads *t = state;
 	struct engine_fetch *f;
@@ -194,7 +195,7 @@ const struct engine_ops engine_threads = {
 		    PLUGIN_OPTIONS(fields, defaults) },
 	.any_order = true,
 	.can_direct = true,
-	.init = init,
+	.init = init_threads,
 	.fini = fini,
-	.next = next,
+	.next = next_threads,
 };

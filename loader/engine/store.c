@@ -101,7 +101,7 @@ static struct slot *take_done(struct store_reads *s)
 	return one;
 }
 
-static void start(struct store_reads *s, struct engine_fetch *f)
+static void start_read(struct store_reads *s, struct engine_fetch *f)
 {
 	struct slot *one = &s->slot[f->slot];
 
@@ -123,7 +123,7 @@ int store_reads_next(struct store_reads *s, struct feed *feed,
 	int r;
 
 	while ((r = feed_take(feed, s->n_out == 0, &f)) == 0)
-		start(s, f);
+		start_read(s, f);
 	if (r != -EAGAIN)
 		return r;
 	one = take_done(s);

@@ -65,7 +65,7 @@ static int skip(struct range *m, uint64_t n)
 }
 
 /* Take a field off the front. 1: none left. */
-static int next(struct peek *p, struct range *m, struct field *ret)
+static int next_field(struct peek *p, struct range *m, struct field *ret)
 {
 	uint64_t tag, n;
 	int r;
@@ -104,7 +104,7 @@ static int first_bytes(struct peek *p, struct range list, struct example *ret)
 	struct field f;
 	int r;
 
-	while ((r = next(p, &list, &f)) == 0) {
+	while ((r = next_field(p, &list, &f)) == 0) {
 		if (!is(&f, 1, BYTES) || ret->image.found)
 			continue;
 		ret->image.found = true;
@@ -120,7 +120,7 @@ static int first_int(struct peek *p, struct range list, struct example *ret)
 	struct field f;
 	int r;
 
-	while ((r = next(p, &list, &f)) == 0) {
+	while ((r = next_field(p, &list, &f)) == 0) {
 		uint64_t v = f.value;
 
 		if (f.number != 1 || ret->label.found)
@@ -174,7 +174,7 @@ static int feature(struct peek *p, struct range m, const char *key,
 	struct field f;
 	int r;
 
-	while ((r = next(p, &m, &f)) == 0) {
+	while ((r = next_field(p, &m, &f)) == 0) {
 		if (image && is(&f, 1, BYTES))
 			r = first_bytes(p, f.in, ret);
 		else if (label && is(&f, 3, BYTES))
@@ -208,7 +208,7 @@ static int entry(struct peek *p, struct range m,
 	struct field f;
 	int r;
 
-	while ((r = next(p, &m, &f)) == 0) {
+	while ((r = next_field(p, &m, &f)) == 0) {
 		if (is(&f, 1, BYTES))
 			r = read_key(p, &f.in, key);
 		else if (is(&f, 2, BYTES))
@@ -227,7 +227,7 @@ static int features(struct peek *p, struct range m,
 	struct field f;
 	int r;
 
-	while ((r = next(p, &m, &f)) == 0) {
+	while ((r = next_field(p, &m, &f)) == 0) {
 		if (is(&f, 1, BYTES))
 			r = entry(p, f.in, names, ret);
 		if (r < 0)
@@ -244,7 +244,7 @@ int example_find(struct peek *p, uint64_t at, uint64_t n,
 	int r;
 
 	*ret = (struct example){ .image.rank = -1, .label.rank = -1 };
-	while ((r = next(p, &m, &f)) == 0) {
+	while ((r = next_field(p, &m, &f)) == 0) {
 		if (is(&f, 1, BYTES))
 			r = features(p, f.in, names, ret);
 		if (r < 0)

@@ -53,7 +53,7 @@ static int found(void *ctx, const struct answer_object *o)
 	return 0;
 }
 
-static int compare(const char *a, size_t n_a, const char *b, size_t n_b)
+static int compare_text(const char *a, size_t n_a, const char *b, size_t n_b)
 {
 	int c = memcmp(a, b, MIN(n_a, n_b));
 
@@ -65,16 +65,16 @@ static int by_place(const void *a, const void *b, void *names)
 {
 	const struct object *x = a, *y = b;
 	const char *p = (char *)names + x->key, *q = (char *)names + y->key;
-	int c = compare(p, x->class_len, q, y->class_len);
+	int c = compare_text(p, x->class_len, q, y->class_len);
 
 	if (!c)
-		c = compare(p, x->dir_len, q, y->dir_len);
+		c = compare_text(p, x->dir_len, q, y->dir_len);
 	return c ? c : strcmp(p + x->dir_len, q + y->dir_len);
 }
 
 /* Those beside classes are no samples. */
-static int put(struct builder *b, const struct listing *l,
-	       struct dataset_part *part, const struct object *o)
+static int put_object(struct builder *b, const struct listing *l,
+		      struct dataset_part *part, const struct object *o)
 {
 	const char *key = l->names + o->key;
 
@@ -84,7 +84,7 @@ static int put(struct builder *b, const struct listing *l,
 	return part_add(part, key, strlen(key), 0, o->size, PART_BY_FOLDER);
 }
 
-static int fill(struct builder *b, struct listing *l, struct err *err)
+static int fill_dataset(struct builder *b, struct listing *l, struct err *err)
 {
 	struct dataset_part part = { 0 };
 	int r;
@@ -95,7 +95,7 @@ static int fill(struct builder *b, struct listing *l, struct err *err)
 		qsort_r(l->object, l->n, sizeof(*l->object), by_place,
 			l->names);
 	for (size_t i = 0; r == 0 && i < l->n; i++)
-		r = put(b, l, &part, &l->object[i]);
+		r = put_object(b, l, &part, &l->object[i]);
 	if (r == 0)
 		r = builder_files(b, &part, err);
 	part_fini(&part);
@@ -113,7 +113,7 @@ static int list(struct builder *b, unsigned threads, struct err *err)
 			       "format s3 is that of s3://BUCKET");
 	r = bucket_list(b->d->bucket, 0, found, &l, err);
 	if (r == 0)
-		r = fill(b, &l, err);
+		r = fill_dataset(b, &l, err);
 	free(l.object);
 	free(l.names);
 	return r;

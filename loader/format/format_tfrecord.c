@@ -150,8 +150,9 @@ static int note_example(struct dataset_part *p, const struct example *e)
 		       : notes_add(&p->notes, &no_image, 1, e->first);
 }
 
-static int take(struct peek *p, const struct record *x, const struct options *o,
-		struct dataset_part *ret, struct err *err)
+static int take_record(struct peek *p, const struct record *x,
+		       const struct options *o, struct dataset_part *ret,
+		       struct err *err)
 {
 	const struct example_names names = { o->image, o->label };
 	uint32_t label = PART_BY_FOLDER;
@@ -218,7 +219,7 @@ static int scan(struct peek *p, const void *options, struct dataset_part *ret,
 		if (r == 0 && o->verify)
 			r = verify(p, &x, err);
 		if (r == 0)
-			r = take(p, &x, o, ret, err);
+			r = take_record(p, &x, o, ret, err);
 		at = x.data + x.length + TAIL;
 	}
 	if (r == 0 && part_note_labels(ret, p->path) < 0)

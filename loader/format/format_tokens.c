@@ -66,7 +66,7 @@ struct file {
 	uint64_t start; /* of the tokens: behind the header */
 };
 
-static int add(struct file *f, uint64_t offset, uint64_t tokens)
+static int add_tokens(struct file *f, uint64_t offset, uint64_t tokens)
 {
 	int r = part_add(f->ret, NULL, 0, offset, tokens * f->token_bytes, 0);
 
@@ -81,19 +81,19 @@ static int divide(struct file *f, uint64_t offset, uint64_t tokens, bool rest)
 	int r = 0;
 
 	for (; r == 0 && tokens - at > f->length; at += f->length)
-		r = add(f, offset + at * f->token_bytes, f->length + 1);
+		r = add_tokens(f, offset + at * f->token_bytes, f->length + 1);
 	/* what is left may be the label of the last window and no more; a
 	 * document of one token has no label */
 	if (r < 0 || !rest || tokens - at <= 1)
 		return r;
-	return add(f, offset + at * f->token_bytes, tokens - at);
+	return add_tokens(f, offset + at * f->token_bytes, tokens - at);
 }
 
 /* Sequence `i`, or -EINVAL. All of them together, *total, have no more tokens
  * than the file: an index that names the same ones again and again would make
  * any number of samples. */
-static int check(const struct file *f, uint64_t i, int32_t tokens,
-		 uint64_t offset, uint64_t *total)
+static int check_range(const struct file *f, uint64_t i, int32_t tokens,
+		       uint64_t offset, uint64_t *total)
 {
 	uint64_t size = f->p->size;
 
@@ -138,7 +138,7 @@ static int get_sequence(struct file *f, struct sequences *s, uint64_t i,
 		}
 	}
 	*ret_offset = (uint64_t)s->offset[i - s->first];
-	r = check(f, i, s->tokens[i - s->first], *ret_offset, &s->total);
+	r = check_range(f, i, s->tokens[i - s->first], *ret_offset, &s->total);
 	*ret_tokens = r < 0 ? 0 : (uint64_t)s->tokens[i - s->first];
 	return r;
 }
@@ -214,7 +214,7 @@ static int add_stream(struct file *f, struct peek *index, const struct mmidx *x)
 	if (x && x->n)
 		r = mmidx_read(index, x, x->n - 1, 1, &tokens, &offset, f->err);
 	if (r == 0 && x && x->n)
-		r = check(f, x->n - 1, tokens, (uint64_t)offset, &total);
+		r = check_range(f, x->n - 1, tokens, (uint64_t)offset, &total);
 	return r < 0 ? r : divide(f, f->start, size / f->token_bytes, false);
 }
 

@@ -189,8 +189,8 @@ static int dictionary(struct text *t, uint64_t *item, struct npy *ret)
 }
 
 /* Find the dictionary and its length. */
-static int find(struct peek *p, uint64_t at, uint64_t n, uint64_t *ret_at,
-		size_t *ret_n, struct err *err)
+static int find_dict(struct peek *p, uint64_t at, uint64_t n, uint64_t *ret_at,
+		     size_t *ret_n, struct err *err)
 {
 	const uint8_t *v;
 	unsigned wide;
@@ -226,7 +226,7 @@ int npy_parse(struct peek *p, uint64_t at, uint64_t n, struct npy *ret,
 	struct text t = { .err = err };
 	const uint8_t *v;
 	size_t length = 0;
-	int r = find(p, at, n, &header, &length, err);
+	int r = find_dict(p, at, n, &header, &length, err);
 
 	*ret = (struct npy){ 0 };
 	if (r < 0)

@@ -9,8 +9,8 @@
 #include "common/json.h"
 #include "common/util.h"
 
-static int compare(const struct comm *c, const json_t *first,
-		   const json_t *mine, struct err *err)
+static int compare_options(const struct comm *c, const json_t *first,
+			   const json_t *mine, struct err *err)
 {
 	const char *key;
 	json_t *value;
@@ -42,7 +42,7 @@ int agree_same(struct comm *c, const json_t *mine, struct err *err)
 		return r;
 	first = json_loadb(b.bytes, b.n, 0, NULL);
 	free(b.bytes);
-	return first && mine ? compare(c, first, mine, err)
+	return first && mine ? compare_options(c, first, mine, err)
 			     : err_set(err, -ENOMEM, "out of memory");
 }
 

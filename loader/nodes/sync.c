@@ -197,7 +197,7 @@ struct collective sync_reduce(const struct sync *s)
 }
 
 /* Take from *left what `its` exceeds `own` by, at most all. */
-static uint64_t take(uint64_t *left, uint64_t its, uint64_t own)
+static uint64_t excess(uint64_t *left, uint64_t its, uint64_t own)
 {
 	uint64_t ns = its > own ? MIN(its - own, *left) : 0;
 
@@ -210,15 +210,15 @@ static void blame(struct straggler *s, const struct sync_record *last,
 		  const struct sync_record *other)
 {
 	uint64_t left = last->end_ns - other->end_ns;
-	struct stalls d = account_late(take(&left, stalls_ns(&last->data),
-					    stalls_ns(&other->data)),
+	struct stalls d = account_late(excess(&left, stalls_ns(&last->data),
+					      stalls_ns(&other->data)),
 				       &last->data);
 
 	s->data.fetch_ns += d.fetch_ns;
 	s->data.prep_ns += d.prep_ns;
 	s->data.pin_ns += d.pin_ns;
-	s->transfer_ns += take(&left, last->transfer_ns, other->transfer_ns);
-	s->held_ns += take(&left, last->held_ns, other->held_ns);
+	s->transfer_ns += excess(&left, last->transfer_ns, other->transfer_ns);
+	s->held_ns += excess(&left, last->held_ns, other->held_ns);
 	s->compute_ns += left;
 }
 

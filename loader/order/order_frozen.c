@@ -4,7 +4,8 @@
 #include "common/rng.h"
 
 /* The first epoch's order of `shuffle`, in every epoch. */
-static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
+static int fill_frozen(const struct order_input *in, uint32_t *ret,
+		       struct err *err)
 {
 	struct rng rng = rng_stream(in->seed, "order", 0);
 
@@ -16,5 +17,5 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 const struct order_ops order_frozen = {
 	.plugin = { .name = "frozen",
 		    .summary = "one random permutation, every epoch" },
-	.fill = fill,
+	.fill = fill_frozen,
 };

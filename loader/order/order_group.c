@@ -40,7 +40,8 @@ static uint64_t default_window(const struct order_input *in, uint32_t n_groups)
 	return MAX((n + in->n - 1) / in->n, 1);
 }
 
-static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
+static int fill_group(const struct order_input *in, uint32_t *ret,
+		      struct err *err)
 {
 	const struct options *o = in->options ? in->options : &defaults;
 	struct rng rng = rng_stream(in->seed, "order", in->epoch);
@@ -71,5 +72,5 @@ const struct order_ops order_group = {
 			       "of groups",
 		    PLUGIN_OPTIONS(fields, defaults) },
 	.by_group = true,
-	.fill = fill,
+	.fill = fill_group,
 };

@@ -178,7 +178,7 @@ static void make_heaps(struct balance *b)
 }
 
 /* `n` of the first in a heap are settled. */
-static void settle(struct excess *v, size_t *n_v, uint32_t n)
+static void settle_excess(struct excess *v, size_t *n_v, uint32_t n)
 {
 	v[0].n -= n;
 	if (v[0].n == 0)
@@ -193,7 +193,7 @@ static void balance(struct balance *b, const uint32_t *batch, size_t n)
 	for (uint32_t i = 0; i < n; i++)
 		if (b->holder[batch[i]] == NOBODY) {
 			b->rank[i] = b->few[0].rank;
-			settle(b->few, &b->n_few, 1);
+			settle_excess(b->few, &b->n_few, 1);
 		}
 	while (b->n_many) {
 		uint32_t from = b->many[0].rank, to = b->few[0].rank;
@@ -205,8 +205,8 @@ static void balance(struct balance *b, const uint32_t *batch, size_t n)
 			b->gives[from] = b->next[i];
 			b->rank[i] = to;
 		}
-		settle(b->many, &b->n_many, k);
-		settle(b->few, &b->n_few, k);
+		settle_excess(b->many, &b->n_many, k);
+		settle_excess(b->few, &b->n_few, k);
 	}
 }
 
@@ -222,7 +222,8 @@ static void lay_out(struct balance *b, const uint32_t *batch, size_t n,
 	}
 }
 
-static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
+static int fill_locality(const struct order_input *in, uint32_t *ret,
+			 struct err *err)
 {
 	const struct options *o = in->options ? in->options : &defaults;
 	bool known = in->holder;
@@ -265,5 +266,5 @@ const struct order_ops order_locality = {
 		    .defaults = &defaults,
 		    .options_size = sizeof(struct options) },
 	.by_holder = true,
-	.fill = fill,
+	.fill = fill_locality,
 };

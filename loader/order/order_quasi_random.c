@@ -78,7 +78,8 @@ static int pages_init(struct pages *p, const struct order_input *in,
 	return 0;
 }
 
-static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
+static int fill_quasi(const struct order_input *in, uint32_t *ret,
+		      struct err *err)
 {
 	struct rng rng = rng_stream(in->seed, "order", in->epoch);
 	const struct options *o = in->options ? in->options : &defaults;
@@ -116,5 +117,5 @@ const struct order_ops order_quasi_random = {
 		    .summary = "FFCV: random samples from a buffer of random "
 			       "pages",
 		    PLUGIN_OPTIONS(fields, defaults) },
-	.fill = fill,
+	.fill = fill_quasi,
 };

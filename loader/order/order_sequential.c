@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/order/order.h"
 
-static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
+static int fill_sequential(const struct order_input *in, uint32_t *ret,
+			   struct err *err)
 {
 	(void)err;
 	for (size_t i = 0; i < in->n; i++)
@@ -12,5 +13,5 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 const struct order_ops order_sequential = {
 	.plugin = { .name = "sequential",
 		    .summary = "as the dataset lists them, every epoch" },
-	.fill = fill,
+	.fill = fill_sequential,
 };

@@ -3,7 +3,8 @@
 
 #include "common/rng.h"
 
-static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
+static int fill_shuffle(const struct order_input *in, uint32_t *ret,
+			struct err *err)
 {
 	struct rng rng = rng_stream(in->seed, "order", in->epoch);
 
@@ -15,5 +16,5 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 const struct order_ops order_shuffle = {
 	.plugin = { .name = "shuffle",
 		    .summary = "a new random permutation each epoch" },
-	.fill = fill,
+	.fill = fill_shuffle,
 };

@@ -212,7 +212,7 @@ static int check_sample(struct order_text *t, uint8_t *seen, uint32_t *ret,
 }
 
 /* Read the whole file once and record the offsets of the epochs. */
-static int check(struct order_text *t, struct err *err)
+static int check_text(struct order_text *t, struct err *err)
 {
 	_cleanup_free_ uint8_t *seen = calloc(t->n, 1);
 	XXH3_state_t *hash = XXH3_createState();
@@ -267,7 +267,7 @@ int order_text_open(const char *path, uint64_t n, const struct dataset *data,
 		err_set(err, r, "%s: %s", path, strerror(-r));
 	}
 	if (r == 0)
-		r = check(t, err);
+		r = check_text(t, err);
 	if (r < 0) {
 		order_text_close(t);
 		return r;

@@ -61,7 +61,8 @@ static uint32_t mt_u32(struct mt *mt)
 	return y ^ (y >> 18);
 }
 
-static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
+static int fill_torch(const struct order_input *in, uint32_t *ret,
+		      struct err *err)
 {
 	struct mt mt;
 
@@ -82,5 +83,5 @@ static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
 const struct order_ops order_torch = {
 	.plugin = { .name = "torch",
 		    .summary = "torch.randperm for seed + epoch, bit for bit" },
-	.fill = fill,
+	.fill = fill_torch,
 };

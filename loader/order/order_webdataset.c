@@ -116,7 +116,8 @@ static struct stream *pick(struct deal *d, uint32_t rank, uint32_t world,
 	return most;
 }
 
-static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
+static int fill_webdataset(const struct order_input *in, uint32_t *ret,
+			   struct err *err)
 {
 	const struct options *o = in->options ? in->options : &defaults;
 	uint32_t world = MAX(in->world, 1), batch = MAX(in->batch, 1);
@@ -143,5 +144,5 @@ const struct order_ops order_webdataset = {
 			       "start to end",
 		    PLUGIN_OPTIONS(fields, defaults) },
 	.by_group = true,
-	.fill = fill,
+	.fill = fill_webdataset,
 };

@@ -138,7 +138,8 @@ static int fill_slots(double *keep, uint32_t *alias, size_t n)
 	return 0;
 }
 
-static int fill(const struct order_input *in, uint32_t *ret, struct err *err)
+static int fill_weighted(const struct order_input *in, uint32_t *ret,
+			 struct err *err)
 {
 	const struct options *o = in->options ? in->options : &defaults;
 	struct rng rng = rng_stream(in->seed, "order", in->epoch);
@@ -174,5 +175,5 @@ const struct order_ops order_weighted = {
 	.repeats = true,
 	.file_of = file_of,
 	.weigh = weigh,
-	.fill = fill,
+	.fill = fill_weighted,
 };

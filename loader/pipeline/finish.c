@@ -65,8 +65,8 @@ static struct finished *slot(const struct finish *f, uint64_t i)
 
 /* --- the threads ---------------------------------------------------------- */
 
-static void run(const struct finish *f, const struct remote_batch *b,
-		struct finished *o)
+static void run_batch(const struct finish *f, const struct remote_batch *b,
+		      struct finished *o)
 {
 	const size_t bytes = f->c.sample_bytes;
 	unsigned char *out = o->data;
@@ -99,7 +99,7 @@ static void finish_batch(struct finish *f, struct remote_batch *b)
 	o->arrival = b->arrival;
 	pthread_cond_broadcast(&f->changed); /* the next may receive */
 	pthread_mutex_unlock(&f->lock);
-	run(f, b, o);
+	run_batch(f, b, o);
 	f->from->release(f->state, b);
 	pthread_mutex_lock(&f->lock);
 	o->ready_ns = tick_now(f->c.tick);
@@ -154,8 +154,8 @@ static void *work(void *arg)
 
 /* --- the consumer --------------------------------------------------------- */
 
-static int begin(void *state, uint64_t epoch, const uint32_t *order, uint64_t n,
-		 struct err *err)
+static int begin_epoch(void *state, uint64_t epoch, const uint32_t *order,
+		       uint64_t n, struct err *err)
 {
 	struct finish *f = state;
 	int r;
@@ -197,8 +197,8 @@ static bool has_ended(const struct finish *f)
 	return f->over && f->n_given == f->n_begun;
 }
 
-static int next(void *state, uint64_t until, struct remote_batch *ret,
-		struct err *err)
+static int next_finished(void *state, uint64_t until, struct remote_batch *ret,
+			 struct err *err)
 {
 	struct finish *f = state;
 	struct finished *o = NULL;
@@ -374,9 +374,9 @@ int finish_new(const struct finish_config *c, const struct remote_ops *from,
 
 const struct remote_ops finish_ops = {
 	.close = close_finish,
-	.begin = begin,
+	.begin = begin_epoch,
 	.cut = cut,
-	.next = next,
+	.next = next_finished,
 	.count = count,
 	.release = release,
 	.n_ready = n_ready,

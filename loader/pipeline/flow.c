@@ -192,7 +192,7 @@ static int reserve(const struct flow_config *c, struct window *w, uint32_t n,
 }
 
 /* Under the lock: record a failure and stop. */
-static void fail(struct flow *f, int r, const struct err *err)
+static void fail_flow(struct flow *f, int r, const struct err *err)
 {
 	f->stopping = true;
 	if (r < 0 && f->error == 0) {
@@ -233,7 +233,7 @@ static bool open_window(struct flow *f)
 	r = reserve(&f->c, w, n, &f->memory[w - f->w.all], &err);
 	if (r < 0) {
 		if (r != -EAGAIN)
-			fail(f, r, &err);
+			fail_flow(f, r, &err);
 		return false;
 	}
 	w->cpu = sched_getcpu();
@@ -338,7 +338,7 @@ int flow_pause(struct flow *f, uint64_t deadline)
 void flow_stop(struct flow *f, int r, const struct err *err)
 {
 	pthread_mutex_lock(&f->lock);
-	fail(f, r, err);
+	fail_flow(f, r, err);
 	pthread_mutex_unlock(&f->lock);
 }
 
@@ -356,13 +356,13 @@ int flow_error(struct flow *f, struct err *err)
 
 /* --- as a supply ---------------------------------------------------------- */
 
-static void begin(void *state, uint64_t epoch, const uint32_t *order,
-		  uint64_t n)
+static void begin_supply(void *state, uint64_t epoch, const uint32_t *order,
+			 uint64_t n)
 {
 	flow_begin(state, epoch, order, n);
 }
 
-static int next(void *state, uint64_t deadline, struct batch **ret)
+static int next_supply(void *state, uint64_t deadline, struct batch **ret)
 {
 	return flow_next(state, deadline, ret);
 }
@@ -378,8 +378,8 @@ static uint32_t n_complete(void *state)
 }
 
 const struct supply_ops supply_flow = {
-	.begin = begin,
-	.next = next,
+	.begin = begin_supply,
+	.next = next_supply,
 	.release = release,
 	.n_complete = n_complete,
 };

@@ -408,8 +408,8 @@ static bool is_received(const struct intake *i)
 	return here == there ? turn : there;
 }
 
-static int next(struct intake *i, uint64_t idle, uint64_t until,
-		struct delivery *ret, struct err *err)
+static int next_delivery(struct intake *i, uint64_t idle, uint64_t until,
+			 struct delivery *ret, struct err *err)
 {
 	bool there = is_received(i);
 	int r = -ENODATA;
@@ -428,11 +428,11 @@ static int next(struct intake *i, uint64_t idle, uint64_t until,
 int intake_next(struct intake *i, uint64_t idle, uint64_t until,
 		struct delivery *ret, struct err *err)
 {
-	int r = next(i, idle, until, ret, err);
+	int r = next_delivery(i, idle, until, ret, err);
 
 	/* the rest of what was dealt to the service is lost */
 	if (r == -ENODATA && here_left(i))
-		r = next(i, idle, until, ret, err);
+		r = next_delivery(i, idle, until, ret, err);
 	if (r == 0 && ret->n_failed && ret->place &&
 	    sift(ret, i->data, i->sift) < 0) {
 		intake_release(i, ret);

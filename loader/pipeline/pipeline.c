@@ -160,7 +160,7 @@ static int start_pin(struct pipeline *p, size_t bytes, struct err *err)
 		       err);
 }
 
-static int start(struct pipeline *p, struct err *err)
+static int start_stages(struct pipeline *p, struct err *err)
 {
 	const struct pipeline_config *c = &p->c;
 	struct flow_config f = { .data = c->data,
@@ -230,7 +230,7 @@ int pipeline_new(const struct pipeline_config *c, struct pipeline **ret,
 	p->since_ns = TICK_NEVER;
 	atomic_init(&p->users, 1);
 	if (has_workers(p))
-		r = start(p, err);
+		r = start_stages(p, err);
 	if (r < 0) {
 		pipeline_free(p);
 		return r;
@@ -433,7 +433,7 @@ static void release(struct pipeline *p, struct delivery *d)
 }
 
 /* One user of the batch's memory less. */
-static void put(struct loan *l)
+static void put_loan(struct loan *l)
 {
 	if (atomic_fetch_sub(&l->users, 1) > 1)
 		return;
@@ -445,7 +445,7 @@ static void put(struct loan *l)
 void pipeline_release(struct pipeline *p, struct delivery *d)
 {
 	if (d->loan)
-		put(d->loan);
+		put_loan(d->loan);
 	else
 		release(p, d);
 }
@@ -479,7 +479,7 @@ void loan_end(struct loan *l)
 	if (!p)
 		return;
 	atomic_fetch_add(&p->users, 1);
-	put(l);
+	put_loan(l);
 	/* only now: by this number another batch may be taken */
 	atomic_fetch_sub(&p->n_loans, 1);
 	leave(p);

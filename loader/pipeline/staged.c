@@ -78,7 +78,7 @@ static uint64_t size_of(void *ctx, uint64_t index)
 }
 
 /* Stop this job with the cause. */
-static void fail(struct staged *s, int r)
+static void fail_staged(struct staged *s, int r)
 {
 	struct err err = { 0 };
 
@@ -103,7 +103,7 @@ static void *claim(void *arg)
 		flow_begin(s->c.flow, s->epoch, s->order + start_of(s, index),
 			   samples_of(s, index));
 	}
-	fail(s, r);
+	fail_staged(s, r);
 	return NULL;
 }
 
@@ -117,7 +117,7 @@ static double read_share(struct staged *s, const struct batch *b)
 }
 
 /* Copy into the area. */
-static int put(const struct batch *b, char *to, uint64_t room)
+static int put_batch(const struct batch *b, char *to, uint64_t room)
 {
 	struct staged_sample *sample = (struct staged_sample *)to;
 	uint64_t at = samples_at(b->n);
@@ -140,7 +140,7 @@ static int publish_one(struct staged *s, struct batch *b)
 		s->first + (uint64_t)(b->window->order - s->order) / s->c.batch;
 	uint64_t room = size_of(s, index);
 	char *to = staging_memory(s->c.area, index, room);
-	int r = to ? put(b, to, room) : -EPROTO;
+	int r = to ? put_batch(b, to, room) : -EPROTO;
 	double share = read_share(s, b);
 	uint32_t n = b->n;
 
@@ -158,7 +158,7 @@ static void *publish(void *arg)
 	while ((r = flow_next(s->c.flow, TICK_NEVER, &b)) == 0 &&
 	       (r = publish_one(s, b)) == 0)
 		;
-	fail(s, r);
+	fail_staged(s, r);
 	/* the claimer, and who waits for batches */
 	staging_stop(s->c.area);
 	return NULL;
@@ -232,7 +232,7 @@ static int make_batch(struct staged *s, const struct staged_batch *from,
 	return 0;
 }
 
-static int next(void *state, uint64_t deadline, struct batch **ret)
+static int next_staged(void *state, uint64_t deadline, struct batch **ret)
 {
 	struct staged *s = state;
 	struct staged_batch from;
@@ -242,7 +242,7 @@ static int next(void *state, uint64_t deadline, struct batch **ret)
 		r = make_batch(s, &from, ret);
 	if (r == 0 || r == -ETIMEDOUT)
 		return r;
-	fail(s, r);
+	fail_staged(s, r);
 	return -ECANCELED;
 }
 
@@ -262,8 +262,8 @@ static uint32_t n_complete(void *state)
 	return staging_n_ready(s->c.area);
 }
 
-static void begin(void *state, uint64_t epoch, const uint32_t *order,
-		  uint64_t n)
+static void begin_staged(void *state, uint64_t epoch, const uint32_t *order,
+			 uint64_t n)
 {
 	struct staged *s = state;
 	int r;
@@ -275,13 +275,13 @@ static void begin(void *state, uint64_t epoch, const uint32_t *order,
 	r = staging_enter(s->c.area, s->first, s->first + n_batches(s), size_of,
 			  s);
 	if (r < 0)
-		fail(s, r);
+		fail_staged(s, r);
 }
 
 const struct supply_ops supply_staged = {
 	.shared = true,
-	.begin = begin,
-	.next = next,
+	.begin = begin_staged,
+	.next = next_staged,
 	.release = release,
 	.n_complete = n_complete,
 };

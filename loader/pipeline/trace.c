@@ -69,8 +69,8 @@ int trace_close(struct trace *t, struct err *err)
 }
 
 /* Under the lock: write the start of an event, up to its time. */
-static void begin(struct trace *t, char phase, uint32_t track, const char *name,
-		  uint64_t at)
+static void begin_event(struct trace *t, char phase, uint32_t track,
+			const char *name, uint64_t at)
 {
 	char worker[24];
 
@@ -101,7 +101,7 @@ void trace_slice(struct trace *t, uint32_t track, const char *name,
 	if (!t)
 		return;
 	pthread_mutex_lock(&t->lock);
-	begin(t, 'X', track, name, from);
+	begin_event(t, 'X', track, name, from);
 	fprintf(t->events.file, ",\"dur\":%.3f", (double)(to - from) / 1e3);
 	va_start(ap, args);
 	end(t, args, ap);
@@ -117,13 +117,13 @@ void trace_overlap(struct trace *t, uint32_t track, const char *name,
 	if (!t)
 		return;
 	pthread_mutex_lock(&t->lock);
-	begin(t, 'b', track, name, from);
+	begin_event(t, 'b', track, name, from);
 	fprintf(t->events.file, ",\"cat\":\"%s\",\"id\":%" PRIu64, name,
 		++t->n_overlaps);
 	va_start(ap, args);
 	end(t, args, ap);
 	va_end(ap);
-	begin(t, 'e', track, name, to);
+	begin_event(t, 'e', track, name, to);
 	fprintf(t->events.file, ",\"cat\":\"%s\",\"id\":%" PRIu64 "}", name,
 		t->n_overlaps);
 	pthread_mutex_unlock(&t->lock);
@@ -135,7 +135,7 @@ void trace_counter(struct trace *t, const char *name, uint64_t at,
 	if (!t)
 		return;
 	pthread_mutex_lock(&t->lock);
-	begin(t, 'C', 0, name, at);
+	begin_event(t, 'C', 0, name, at);
 	fprintf(t->events.file, ",\"args\":{\"%s\":%" PRIu64 "}}", name, value);
 	pthread_mutex_unlock(&t->lock);
 }

@@ -104,7 +104,7 @@ void vcores_free(struct vcores *v)
 /* --- samples -------------------------------------------------------------- */
 
 /* Remember a sample, and forget those that are done. */
-static int keep(struct vcores *v, uint64_t now, const struct sample *s)
+static int keep_sample(struct vcores *v, uint64_t now, const struct sample *s)
 {
 	int r;
 
@@ -137,7 +137,7 @@ void vcores_add(struct vcores *v, struct batch *b, uint64_t cost_ns)
 	s.done_ns = cores_schedule(v->cores, now, cost_ns);
 	s.start_ns = s.done_ns - cost_ns;
 	b->due_ns = MAX(b->due_ns, s.done_ns);
-	r = keep(v, now, &s);
+	r = keep_sample(v, now, &s);
 	pthread_mutex_unlock(&v->lock);
 	if (r < 0)
 		flow_stop(v->flow, r, &(struct err){ "out of memory" });

@@ -124,7 +124,7 @@ static int container_fd(const struct dataset *d, uint32_t i)
 }
 
 /* The next leased sample, into an unused fetch. */
-static int take(struct feed *f, uint64_t now, struct engine_fetch **ret)
+static int take_sample(struct feed *f, uint64_t now, struct engine_fetch **ret)
 {
 	const struct dataset *d = f->c->data;
 	struct engine_fetch *x = f->unused[f->n_unused - 1];
@@ -170,7 +170,7 @@ int feed_take(struct feed *f, bool wait, struct engine_fetch **ret)
 {
 	int r = have_lease(f, wait);
 
-	return r < 0 ? r : take(f, tick_now(f->c->tick), ret);
+	return r < 0 ? r : take_sample(f, tick_now(f->c->tick), ret);
 }
 
 int feed_take_run(struct feed *f, uint64_t bytes, struct engine_fetch **ret,
@@ -185,7 +185,7 @@ int feed_take_run(struct feed *f, uint64_t bytes, struct engine_fetch **ret,
 		return r;
 	now = tick_now(f->c->tick);
 	do {
-		r = take(f, now, &ret[n]);
+		r = take_sample(f, now, &ret[n]);
 		if (r < 0)
 			return r;
 		bytes -= MIN(bytes, ret[n]->size);
@@ -200,7 +200,7 @@ const char *feed_path(const struct feed *f, const struct engine_fetch *x)
 	return dataset_path(f->c->data, x->sample);
 }
 
-static void finish(struct engine_fetch *x, int64_t result, uint64_t now)
+static void finish_fetch(struct engine_fetch *x, int64_t result, uint64_t now)
 {
 	x->n_read = (uint64_t)MAX(result, 0);
 	x->error = x->n_read == x->size ? 0 : -ESTALE;
@@ -210,7 +210,7 @@ static void finish(struct engine_fetch *x, int64_t result, uint64_t now)
 
 void feed_done(struct feed *f, struct engine_fetch *x, int64_t result)
 {
-	finish(x, result, tick_now(f->c->tick));
+	finish_fetch(x, result, tick_now(f->c->tick));
 }
 
 size_t feed_out_bytes(const struct feed *f)
@@ -235,7 +235,7 @@ void feed_done_run(struct feed *f, struct engine_fetch **x,
 	for (unsigned i = 0; i < n; i++) {
 		x[i]->start_ns = start + i * each;
 		x[i]->more = i + 1 < n;
-		finish(x[i], result[i], start + (i + 1) * each);
+		finish_fetch(x[i], result[i], start + (i + 1) * each);
 	}
 }
 
@@ -324,7 +324,7 @@ static bool transform(struct feed *f, struct engine_fetch *x)
 
 /* When the transforms began: with the reads, if the engine made them; else now,
  * and the clock is read once where one follows another. */
-static uint64_t begin(struct feed *f, const struct engine_fetch *x)
+static uint64_t begin_prep(struct feed *f, const struct engine_fetch *x)
 {
 	if (f->in_prep)
 		return MAX(x->done_ns, f->clock.since);
@@ -338,7 +338,7 @@ static void prepare(struct feed *f, struct engine_fetch **x, uint32_t n,
 {
 	struct trace *t = f->c->trace;
 	enum doing then = more ? PREPARING : READING;
-	uint64_t start = begin(f, x[0]), end, each;
+	uint64_t start = begin_prep(f, x[0]), end, each;
 	uint32_t n_read = 0;
 
 	for (uint32_t i = 0; i < n; i++)
@@ -590,7 +590,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int start(struct workers *w, struct err *err)
+static int start_workers(struct workers *w, struct err *err)
 {
 	uint32_t n = 0;
 	int r = 0;
@@ -658,7 +658,7 @@ int workers_new(const struct worker_config *c, uint32_t n, struct workers **ret,
 	pthread_cond_init(&w->ready, NULL);
 	r = set_up_emulation(w, err);
 	if (r == 0)
-		r = start(w, err);
+		r = start_workers(w, err);
 	if (r < 0) {
 		flow_stop(c->flow, 0, NULL);
 		workers_free(w);

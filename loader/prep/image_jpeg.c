@@ -39,7 +39,7 @@ struct decoder {
 	jmp_buf fail;
 };
 
-static void fail(j_common_ptr c)
+static void fail_jpeg(j_common_ptr c)
 {
 	struct decoder *d = container_of(c->err, struct decoder, err);
 
@@ -54,7 +54,7 @@ static void say_nothing(j_common_ptr c)
 static void limit_scans(j_common_ptr c)
 {
 	if (((j_decompress_ptr)c)->input_scan_number > MAX_SCANS)
-		fail(c);
+		fail_jpeg(c);
 }
 
 /* --- the source: all of the file, and then no more ----------------------- */
@@ -87,7 +87,7 @@ static int new_decoder(void **ret)
 	if (!d)
 		return -ENOMEM;
 	d->c.err = jpeg_std_error(&d->err);
-	d->err.error_exit = fail;
+	d->err.error_exit = fail_jpeg;
 	d->err.output_message = say_nothing;
 	d->progress.progress_monitor = limit_scans;
 	d->source = (struct jpeg_source_mgr){

@@ -41,7 +41,7 @@ struct decoder {
 	size_t row_bytes;
 };
 
-static void fail(png_structp png, png_const_charp text)
+static void fail_png(png_structp png, png_const_charp text)
 {
 	(void)text;
 	png_longjmp(png, 1);
@@ -74,7 +74,7 @@ static int open_png(void **decoder, const uint8_t *raw, size_t n)
 		return -ENOMEM;
 	close_png(d);
 	*d = (struct decoder){ .raw = raw, .n = n };
-	d->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, NULL, fail,
+	d->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, NULL, fail_png,
 					say_nothing);
 	d->info = d->png ? png_create_info_struct(d->png) : NULL;
 	return d->info ? 0 : -ENOMEM;

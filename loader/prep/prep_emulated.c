@@ -14,7 +14,8 @@ struct emulated {
 	size_t sample_bytes;
 };
 
-static int init(void *state, const struct prep_config *c, struct err *err)
+static int init_emulated(void *state, const struct prep_config *c,
+			 struct err *err)
 {
 	struct emulated *e = state;
 
@@ -44,7 +45,7 @@ const struct prep_ops prep_emulated = {
 		    .summary = "virtual cores and a cost per sample from a "
 			       "profile; nothing is computed",
 		    .state_size = sizeof(struct emulated) },
-	.init = init,
+	.init = init_emulated,
 	.sample_bytes = sample_bytes,
 	.cost = cost,
 };

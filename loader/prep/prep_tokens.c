@@ -37,7 +37,8 @@ struct tokens {
 	size_t length, token_bytes;
 };
 
-static int init(void *state, const struct prep_config *c, struct err *err)
+static int init_tokens(void *state, const struct prep_config *c,
+		       struct err *err)
 {
 	const struct options *o = c->options ? c->options : &defaults;
 	struct tokens *t = state;
@@ -113,8 +114,8 @@ static int make_rows(const void *state, const void *raw, size_t n, void *out)
 	return 0;
 }
 
-static int run(void *state, const void *raw, size_t n, struct rng *rng,
-	       void *out)
+static int run_tokens(void *state, const void *raw, size_t n, struct rng *rng,
+		      void *out)
 {
 	(void)rng;
 	return make_rows(state, raw, n, out);
@@ -142,10 +143,10 @@ const struct prep_ops prep_tokens = {
 			       "int64, from a window of token ids",
 		    .state_size = sizeof(struct tokens),
 		    PLUGIN_OPTIONS(fields, defaults) },
-	.init = init,
+	.init = init_tokens,
 	.sample_bytes = sample_bytes,
 	.int64_rows = 2,
 	.light = true,
-	.run = run,
+	.run = run_tokens,
 	.last = &last,
 };

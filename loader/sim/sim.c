@@ -146,7 +146,7 @@ static void write_on(struct sim_node *n, uint64_t now)
 	s->op += ops[s->op] != STORAGE_WRITE;
 }
 
-static void start(struct sim_node *n, uint64_t now)
+static void start_save(struct sim_node *n, uint64_t now)
 {
 	struct sim_save *s = &n->save;
 
@@ -171,7 +171,7 @@ static void sim_save_happen(struct sim_node *n, uint32_t which, uint64_t now)
 		if (!n->save.writes)
 			copy(n, now);
 		break;
-	case COPIED: start(n, now); break;
+	case COPIED: start_save(n, now); break;
 	default: write_on(n, now);
 	}
 }
@@ -396,8 +396,8 @@ static bool reduce_end(struct train_sim *s, struct gpus_reach *ret_all,
 
 /* --- an epoch ------------------------------------------------------------- */
 
-static void begin(struct train_sim *s, uint64_t samples, uint64_t now,
-		  struct train_account *accounts)
+static void begin_epoch(struct train_sim *s, uint64_t samples, uint64_t now,
+			struct train_account *accounts)
 {
 	bool reads = s->c.pipeline->engine->next;
 
@@ -440,7 +440,7 @@ static void happen(struct train_sim *s, const struct train_sim_event *e)
 }
 
 /* End the steps that all nodes have computed. */
-static void settle(struct train_sim *s, uint64_t now)
+static void settle_steps(struct train_sim *s, uint64_t now)
 {
 	struct gpus_reach all;
 	uint64_t reduced;
@@ -508,7 +508,7 @@ static int end(struct train_sim *s, uint64_t samples)
 }
 
 /* Fetches ahead that end after the epoch are left to the next one. */
-static bool next(struct train_sim *s, struct train_sim_event *e)
+static bool next_event(struct train_sim *s, struct train_sim_event *e)
 {
 	const struct sim_events *all = &s->events;
 
@@ -525,12 +525,12 @@ int sim_epoch(struct train_sim *s, uint64_t epoch, uint64_t samples,
 
 	s->epoch = epoch;
 	s->order = s->c.schedule->order;
-	begin(s, samples, now, accounts);
+	begin_epoch(s, samples, now, accounts);
 	do {
 		if (e.what != NOTHING)
 			happen(s, &e);
-		settle(s, e.at);
-	} while (next(s, &e));
+		settle_steps(s, e.at);
+	} while (next_event(s, &e));
 	if (s->events.failed)
 		s->failed = -ENOMEM;
 	if (!s->failed && s->n_ended < s->c.nodes)

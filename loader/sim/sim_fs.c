@@ -17,7 +17,7 @@ static const struct conf_field fields[] = {
 	{ 0 },
 };
 
-static const struct conf_field *find(const char *key, size_t n)
+static const struct conf_field *find_field(const char *key, size_t n)
 {
 	for (const struct conf_field *f = fields; f->key; f++)
 		if (strlen(f->key) == n && !strncmp(f->key, key, n))
@@ -47,7 +47,7 @@ static void leave_out(struct conf_node *root, json_t *left_out)
 	for (size_t i = 0; i < n; i++) {
 		struct conf_node *item = root->items[i];
 
-		if (find(item->key, strlen(item->key))) {
+		if (find_field(item->key, strlen(item->key))) {
 			root->items[root->n++] = item;
 			continue;
 		}
@@ -75,7 +75,7 @@ static int load(struct fs_config *c, const char *file, json_t *left_out,
 static int set(struct fs_config *c, const char *text, struct err *err)
 {
 	size_t n = strcspn(text, "=");
-	const struct conf_field *f = text[n] ? find(text, n) : NULL;
+	const struct conf_field *f = text[n] ? find_field(text, n) : NULL;
 	struct err why = { 0 };
 	int r;
 

@@ -240,7 +240,7 @@ static void open_sample(struct sim_node *n, struct sim_slot *s)
 		      at + dataset_size(d, s->sample), reader);
 }
 
-static void take(struct sim_node *n, struct sim_worker *w, uint64_t now)
+static void take_slot(struct sim_node *n, struct sim_worker *w, uint64_t now)
 {
 	const struct schedule_config *c = &n->sim->c.schedule->c;
 	struct sim_slot *s = &n->load.slots[w->unused[--w->n_unused]];
@@ -262,7 +262,7 @@ static void go_on(struct sim_node *n, uint32_t i, uint64_t now)
 	struct sim_worker *w = &n->load.workers[i];
 
 	while (w->n_unused && (w->at < w->end || lease(n, w)))
-		take(n, w, now);
+		take_slot(n, w, now);
 	if (w->n_unused == n->sim->depth)
 		turn_to(w, SIM_IDLE, now);
 	else if (w->doing == SIM_IDLE)

@@ -188,7 +188,7 @@ static int divide(struct sim_mounts *m, struct err *err)
 		     : 0;
 }
 
-static int init(struct sim_mounts *m, struct err *err)
+static int init_mounts(struct sim_mounts *m, struct err *err)
 {
 	_cleanup_(node_profile_free) struct node_profile nic = { 0 };
 	int r = sim_fs_tiers(m->c.fs, &m->tiers, err);
@@ -231,7 +231,7 @@ int sim_mounts_new(const struct sim_mounts_config *c, struct sim_mounts **ret,
 	if (!m)
 		return err_set(err, -ENOMEM, "out of memory");
 	m->c = *c;
-	return init(m, err);
+	return init_mounts(m, err);
 }
 
 void sim_mounts_free(struct sim_mounts *m)

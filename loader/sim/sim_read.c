@@ -372,7 +372,8 @@ bool sim_ahead_is_on(const struct sim_mounts *m)
 
 /* --- a future ------------------------------------------------------------- */
 
-static void keep(void *ctx, uint32_t rank, uint32_t object, unsigned tier)
+static void keep_object(void *ctx, uint32_t rank, uint32_t object,
+			unsigned tier)
 {
 	const struct sim_mounts *m = ctx;
 
@@ -393,7 +394,7 @@ static int place(struct sim_mounts *m, const struct future *f)
 			if (!m->own[i].tier[k].kept)
 				return -ENOMEM;
 		}
-	r = foresee_all(m->place, f, &tiers, keep, m, &owner);
+	r = foresee_all(m->place, f, &tiers, keep_object, m, &owner);
 	if (r == 0)
 		place_reown(m->place, owner);
 	return r;

@@ -174,8 +174,8 @@ int simulate_options(struct train_options *o, json_t *left_out, struct err *err)
 /* --- opening -------------------------------------------------------------- */
 
 /* The time of code that really runs is not known. */
-static int check(const struct train_options *o, const struct train_choice *c,
-		 struct err *err)
+static int check_choice(const struct train_options *o,
+			const struct train_choice *c, struct err *err)
 {
 	if (c->prep->run && !c->prep->cost)
 		return err_set(err, -EINVAL,
@@ -208,7 +208,7 @@ int simulate_check(const struct train_options *o, const struct train_choice *c,
 		   struct err *err)
 {
 	struct fs_config fs;
-	int r = check(o, c, err);
+	int r = check_choice(o, c, err);
 
 	if (r < 0)
 		return r;
@@ -388,7 +388,7 @@ static int open_sim(struct simulate *m, struct err *err)
 int simulate_open(struct simulate *m, struct session *s, struct err *err)
 {
 	const struct train_options *o = &s->options;
-	int r = check(o, &s->choice, err);
+	int r = check_choice(o, &s->choice, err);
 
 	m->session = s;
 	if (r == 0)

@@ -104,8 +104,8 @@ static int check_same(const struct staging_area *a,
 	return 0;
 }
 
-static int check(const struct staging_area *a, const struct staging_config *c,
-		 struct err *err)
+static int check_area(const struct staging_area *a,
+		      const struct staging_config *c, struct err *err)
 {
 	int r;
 
@@ -207,7 +207,7 @@ static int join(struct staging_area *a, const struct staging_config *c,
 	}
 	r = map_head(a, c, err);
 	if (r == 0)
-		r = users ? check(a, c, err) : set_up(a, c, err);
+		r = users ? check_area(a, c, err) : set_up(a, c, err);
 	if (r == 0)
 		r = take_seat(a, c, err);
 	if (r == 0 && area_n_living(a) == c->jobs)

@@ -153,7 +153,7 @@ static uint64_t used_bytes(const struct staging_plan *p)
 	return bytes;
 }
 
-static bool add(struct staging_plan *p, uint64_t index, uint64_t bytes)
+static bool add_batch(struct staging_plan *p, uint64_t index, uint64_t bytes)
 {
 	struct plan_batch *b = &p->batch[index % PLAN_BATCHES];
 	uint64_t offset;
@@ -181,7 +181,7 @@ void plan_grow(struct staging_plan *p, uint64_t limit, plan_size_fn size,
 		uint64_t index = GET(p->next);
 
 		bytes = index < limit ? size(ctx, index) : 0;
-		if (bytes && !add(p, index, bytes))
+		if (bytes && !add_batch(p, index, bytes))
 			bytes = 0;
 	}
 	if (GET(p->next) != before)

@@ -244,7 +244,7 @@ static int begin_by(struct staging *s, uint64_t deadline)
 	return r;
 }
 
-static int begin(struct staging *s)
+static int begin_area(struct staging *s)
 {
 	return begin_by(s, TICK_NEVER);
 }
@@ -335,7 +335,7 @@ static void member_died(void *ctx, uint32_t i)
 	pthread_mutex_lock(&s->lock);
 	s->dead |= (uint64_t)1 << i;
 	pthread_mutex_unlock(&s->lock);
-	if (begin(s) == 0)
+	if (begin_area(s) == 0)
 		end(s);
 	/* else that is what they are to find */
 	bump_all(s);
@@ -396,7 +396,7 @@ struct staging_stats staging_stats(struct staging *s)
 {
 	struct staging_stats ret;
 
-	if (begin(s) < 0)
+	if (begin_area(s) < 0)
 		return s->stats;
 	ret = stats_of(s);
 	end(s);
@@ -408,7 +408,7 @@ static bool leave(struct staging *s)
 {
 	bool left;
 
-	if (begin(s) == 0) {
+	if (begin_area(s) == 0) {
 		s->stats = stats_of(s);
 		plan_leave(s->area.plan, s->area.me, PLAN_LEFT);
 		plan_free(s->area.plan);
@@ -461,7 +461,7 @@ int staging_enter(struct staging *s, uint64_t from, uint64_t limit,
 		  plan_size_fn size, void *ctx)
 {
 	struct staging_plan *p = s->area.plan;
-	int r = begin(s);
+	int r = begin_area(s);
 
 	if (r < 0)
 		return r;
@@ -483,7 +483,7 @@ int staging_claim(struct staging *s, uint32_t most, uint64_t *ret)
 
 	for (;;) {
 		uint32_t value;
-		int r = begin(s);
+		int r = begin_area(s);
 
 		if (r < 0)
 			return r;
@@ -507,7 +507,7 @@ void *staging_memory(struct staging *s, uint64_t index, uint64_t bytes)
 	const struct plan_batch *b;
 	void *data = NULL;
 
-	if (begin(s) < 0)
+	if (begin_area(s) < 0)
 		return NULL;
 	b = plan_find(s->area.plan, index);
 	if (b && PLAN_GET(b->state) == PLAN_HELD &&
@@ -520,7 +520,7 @@ void *staging_memory(struct staging *s, uint64_t index, uint64_t bytes)
 int staging_publish(struct staging *s, uint64_t index, uint32_t n,
 		    double read_share)
 {
-	int r = begin(s);
+	int r = begin_area(s);
 
 	if (r < 0)
 		return r;
@@ -537,7 +537,7 @@ void staging_give_back(struct staging *s)
 	pthread_mutex_lock(&s->lock);
 	s->limit = 0;
 	pthread_mutex_unlock(&s->lock);
-	if (begin(s) < 0)
+	if (begin_area(s) < 0)
 		return; /* staging_enter or staging_leave will */
 	plan_give_back(s->area.plan, s->area.me);
 	end(s);
@@ -598,7 +598,7 @@ void staging_use(struct staging *s)
 {
 	bool freed;
 
-	if (begin(s) < 0)
+	if (begin_area(s) < 0)
 		return;
 	plan_use(s->area.plan, s->area.me, ++s->done);
 	freed = plan_free(s->area.plan);
@@ -612,7 +612,7 @@ uint32_t staging_n_ready(struct staging *s)
 {
 	uint32_t n;
 
-	if (begin(s) < 0)
+	if (begin_area(s) < 0)
 		return 0;
 	n = plan_n_ready(s->area.plan, s->taken);
 	n = (uint32_t)MIN(n, s->limit - MIN(s->limit, s->taken));

@@ -40,7 +40,7 @@ static const char *name(const struct bad_samples *b, uint32_t sample,
 	return buf;
 }
 
-static void keep(struct bad_samples *b, const struct place *p)
+static void keep_sample(struct bad_samples *b, const struct place *p)
 {
 	uint32_t i = 0;
 
@@ -59,7 +59,7 @@ int bad_samples_add(struct bad_samples *b, const struct delivery *d,
 	char buf[NAME];
 
 	for (uint32_t i = 0; i < d->n_failed; i++)
-		keep(b, &d->place[d->n + i]);
+		keep_sample(b, &d->place[d->n + i]);
 	b->n += d->n_failed;
 	if (d->n_failed == 0 || b->n <= most(b))
 		return 0;

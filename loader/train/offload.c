@@ -133,7 +133,7 @@ static double part_now(const struct offload *o)
 	return d.part;
 }
 
-static int settle(struct offload *o, struct intake *i, struct err *err)
+static int settle_offload(struct offload *o, struct intake *i, struct err *err)
 {
 	decide(o);
 	intake_settle(i, part_now(o));
@@ -154,7 +154,7 @@ static int end_here(struct offload *o, struct intake *i, struct work *work,
 		.remote_nodes = 1,
 	};
 	if (!could_gain(o))
-		return settle(o, i, err);
+		return settle_offload(o, i, err);
 	o->phase = OFFLOAD_THERE;
 	intake_receive(i);
 	return 0;
@@ -169,7 +169,7 @@ static int end_there(struct offload *o, struct intake *i, struct err *err)
 	o->profile.remote_nodes = (uint32_t)MAX(workers, 1);
 	o->profile.split[split].rate = rate(o);
 	o->profile.split[split].receive_cpu = cpu(o);
-	return settle(o, i, err);
+	return settle_offload(o, i, err);
 }
 
 int offload_taken(struct offload *o, struct intake *i, const struct delivery *d,

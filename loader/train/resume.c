@@ -304,7 +304,7 @@ static int remove_newer(struct resume *r, struct err *err)
 }
 
 /* Let the other ranks know where this rank stands. */
-static int settle(struct resume *r, struct err *err)
+static int settle_resume(struct resume *r, struct err *err)
 {
 	int e = 0;
 
@@ -422,7 +422,7 @@ int resume_open(struct resume *r, const struct train_options *o,
 	if (e == 0 && o->dump_samples)
 		e = visited_log(&r->visited, o->dump_samples,
 				r->point.log_bytes, err);
-	return e == 0 && o->checkpoint_dir ? settle(r, err) : e;
+	return e == 0 && o->checkpoint_dir ? settle_resume(r, err) : e;
 }
 
 void resume_close(struct resume *r)

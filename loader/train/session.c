@@ -57,8 +57,9 @@ static int train(struct train *t, const struct pipeline_config *c,
 	return r;
 }
 
-static int run(const struct device_job *job, const struct pipeline_config *c,
-	       struct train_account *a, struct err *err)
+static int run_job(const struct device_job *job,
+		   const struct pipeline_config *c, struct train_account *a,
+		   struct err *err)
 {
 	_cleanup_free_ struct train *t = calloc(1, sizeof(*t));
 	struct device *d = device_local_new();
@@ -89,7 +90,7 @@ static int measure(struct device_job *job, struct pipeline_config *c,
 	job->tick = c->tick = tick_new(scale, TICK_DEFAULT_SPIN_NS);
 	if (!job->tick)
 		return err_set(err, -ENOMEM, "out of memory");
-	r = run(job, c, ret, err);
+	r = run_job(job, c, ret, err);
 	tick_free(job->tick);
 	return r;
 }

@@ -18,7 +18,7 @@ int session_open_stages(struct session *s, struct err *err)
 	return r;
 }
 
-static int take(struct session *s, enum turn turn, struct err *err)
+static int take_turn(struct session *s, enum turn turn, struct err *err)
 {
 	int r = s->turns.members ? turns_take(&s->turns, turn) : 0;
 
@@ -41,18 +41,18 @@ int session_load_stage(struct session *s, struct err *err)
 
 	if (!s->options.stages || !between_steps(s))
 		return 0;
-	r = take(s, TURN_STORAGE, err);
+	r = take_turn(s, TURN_STORAGE, err);
 	if (r < 0)
 		return r;
 	from = tick_now(s->tick);
 	loaded = from + g->load_ns;
 	tick_wait(s->tick, from + g->storage_ns);
-	r = take(s, TURN_CPU, err);
+	r = take_turn(s, TURN_CPU, err);
 	if (r < 0)
 		return r;
 	done = tick_now(s->tick) + g->cpu_ns;
 	tick_wait(s->tick, MAX(done, loaded));
-	return take(s, TURN_GPU, err);
+	return take_turn(s, TURN_GPU, err);
 }
 
 int session_network_stage(struct session *s, struct err *err)
@@ -65,7 +65,7 @@ int session_network_stage(struct session *s, struct err *err)
 	if (r < 0)
 		return r;
 	tick_wait(s->tick, s->device->idle_ns);
-	r = take(s, TURN_NETWORK, err);
+	r = take_turn(s, TURN_NETWORK, err);
 	if (r == 0)
 		tick_wait(s->tick, tick_now(s->tick) + s->stages.network_ns);
 	return r;

@@ -97,8 +97,8 @@ static const struct grpc_conn_ops ops = {
 /* --- its end -------------------------------------------------------------- */
 
 /* Free the client first: the callback may make the next call. */
-static void finish(struct grpc_client *c, enum grpc_status status,
-		   const char *text)
+static void finish_call(struct grpc_client *c, enum grpc_status status,
+			const char *text)
 {
 	struct grpc_request request = c->request;
 	struct grpc_inbox in = c->in;
@@ -117,15 +117,15 @@ static void finish(struct grpc_client *c, enum grpc_status status,
 static void judge(struct grpc_client *c)
 {
 	if (c->status > 0)
-		finish(c, (enum grpc_status)c->status, c->text);
+		finish_call(c, (enum grpc_status)c->status, c->text);
 	else if (c->status < 0)
-		finish(c, GRPC_UNAVAILABLE,
-		       c->http_ok ? "the call was cut off"
-				  : "the server does not speak gRPC");
+		finish_call(c, GRPC_UNAVAILABLE,
+			    c->http_ok ? "the call was cut off"
+				       : "the server does not speak gRPC");
 	else if (c->broken || !grpc_inbox_whole(&c->in))
-		finish(c, GRPC_INTERNAL, "the answer is not one message");
+		finish_call(c, GRPC_INTERNAL, "the answer is not one message");
 	else
-		finish(c, GRPC_OK, "");
+		finish_call(c, GRPC_OK, "");
 }
 
 static void ready(struct event *e, uint32_t what)
@@ -137,13 +137,14 @@ static void ready(struct event *e, uint32_t what)
 	if (c->closed)
 		judge(c);
 	else if (r < 0)
-		finish(c, GRPC_UNAVAILABLE, "the server closed the connection");
+		finish_call(c, GRPC_UNAVAILABLE,
+			    "the server closed the connection");
 }
 
 static void late(struct event_timer *t)
 {
-	finish(container_of(t, struct grpc_client, timer),
-	       GRPC_DEADLINE_EXCEEDED, "no answer in time");
+	finish_call(container_of(t, struct grpc_client, timer),
+		    GRPC_DEADLINE_EXCEEDED, "no answer in time");
 }
 
 /* --- the call ------------------------------------------------------------- */

@@ -162,7 +162,7 @@ void grpc_conn_fini(struct grpc_conn *c)
 	c->session = NULL;
 }
 
-static int take(struct grpc_conn *c)
+static int take_bytes(struct grpc_conn *c)
 {
 	uint8_t buf[READ_BYTES];
 	ssize_t n = recv(c->event.fd, buf, sizeof(buf), MSG_DONTWAIT);
@@ -177,7 +177,7 @@ static int take(struct grpc_conn *c)
 
 int grpc_conn_turn(struct grpc_conn *c, uint32_t ready)
 {
-	int r = ready & ~(uint32_t)EPOLLOUT ? take(c) : 0;
+	int r = ready & ~(uint32_t)EPOLLOUT ? take_bytes(c) : 0;
 
 	if (r == 0 && nghttp2_session_send(c->session) < 0)
 		r = -EPIPE;

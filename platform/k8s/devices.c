@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare(const void *a, const void *b)
+static int compare_devices(const void *a, const void *b)
 {
 	const struct k8s_device *const *x = a, *const *y = b;
 
@@ -73,7 +73,7 @@ int k8s_devices_init(struct k8s_devices *d, const struct node *node,
 	d->n_at[K8S_ALL] = 1;
 	for (size_t i = 0; i < d->n; i++)
 		d->by_id[i] = &d->items[i];
-	qsort(d->by_id, d->n, sizeof(struct k8s_device *), compare);
+	qsort(d->by_id, d->n, sizeof(struct k8s_device *), compare_devices);
 	return 0;
 }
 

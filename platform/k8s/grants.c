@@ -51,7 +51,7 @@ static void make_name(const char *resource, struct k8s_grant *grant)
 	snprintf(grant->name, GRANT_NAME, GRANT_PREFIX "%016" PRIx64, key);
 }
 
-static struct k8s_grant *find(const struct grants *g, const char *name)
+static struct k8s_grant *find_grant(const struct grants *g, const char *name)
 {
 	struct k8s_grant *grant = g->first;
 
@@ -69,7 +69,7 @@ static size_t index_of(const struct grants *g, const struct node_kind *kind)
 	return i;
 }
 
-static void fail(struct k8s_grant *grant, int error)
+static void fail_grant(struct k8s_grant *grant, int error)
 {
 	if (grant->held)
 		grant->error = error;
@@ -99,7 +99,7 @@ static void tell(struct grants *g, struct k8s_grant *grant,
 		r = health_grant(&g->health[kind], grant->name, d->gpu,
 				 n * node_slice_bytes(d->kind));
 		if (r < 0)
-			fail(grant, -r);
+			fail_grant(grant, -r);
 		else
 			grant->pending[kind]++;
 	}
@@ -149,7 +149,7 @@ static struct k8s_grant *new_grant(const struct grants *g,
 	return new;
 }
 
-static void put(struct grants *g, struct k8s_grant *grant)
+static void put_grant(struct grants *g, struct k8s_grant *grant)
 {
 	grant->next = g->first;
 	g->first = grant;
@@ -216,7 +216,7 @@ int grants_add(struct grants *g, const char *resource,
 		return r;
 	}
 	end_former(g, new);
-	put(g, new);
+	put_grant(g, new);
 	doubt(new);
 	new->added_ns = new->since_ns;
 	new->held = true;
@@ -273,7 +273,7 @@ static int load_one(void *ctx, const char *name, char *const *lines, size_t n)
 	if (!grant)
 		return -ENOMEM;
 	snprintf(grant->name, GRANT_NAME, "%s", name);
-	put(l->grants, grant);
+	put_grant(l->grants, grant);
 	doubt(grant);
 	grant->loaded = true;
 	return 0;
@@ -299,14 +299,14 @@ void grants_doubt(struct grants *g)
 bool grants_ack(struct grants *g, const struct node_kind *kind,
 		const char *name, int error)
 {
-	struct k8s_grant *grant = find(g, name);
+	struct k8s_grant *grant = find_grant(g, name);
 	unsigned *pending = grant ? &grant->pending[index_of(g, kind)] : NULL;
 
 	if (!grant || *pending == 0)
 		return false; /* revoked */
 	--*pending;
 	if (error)
-		fail(grant, error);
+		fail_grant(grant, error);
 	return !grant->listed;
 }
 
@@ -319,7 +319,8 @@ static void sweep(struct grants *g, struct health *h)
 
 	while (dir && (e = readdir(dir)))
 		if (!strncmp(e->d_name, GRANT_PREFIX, strlen(GRANT_PREFIX)) &&
-		    strlen(e->d_name) < GPUD_NAME && !find(g, e->d_name) &&
+		    strlen(e->d_name) < GPUD_NAME &&
+		    !find_grant(g, e->d_name) &&
 		    !grant_files_has(g->folder, e->d_name))
 			health_revoke(h, e->d_name);
 	if (dir)

@@ -81,7 +81,7 @@ static bool in_turn(const struct health *h, const struct gpud_msg *m)
 	       (m->type != GPUD_WELCOME || m->welcome.n_gpus);
 }
 
-static void take(struct health *h, const struct gpud_msg *m)
+static void take_msg(struct health *h, const struct gpud_msg *m)
 {
 	char text[GPUD_TEXT];
 
@@ -114,7 +114,7 @@ static void ready(struct event *e, uint32_t what)
 
 	(void)what;
 	while (h->event.fd >= 0 && (r = gpud_receive(&h->gpud, &m, &err)) == 0)
-		take(h, &m);
+		take_msg(h, &m);
 	if (h->event.fd >= 0 && r != -EAGAIN)
 		lose(h, err.text);
 }

@@ -280,7 +280,7 @@ static void removed(void *ctx)
 }
 
 /* Once. */
-static void begin(struct k8s_plugin *p)
+static void begin_plugin(struct k8s_plugin *p)
 {
 	if (p->begun)
 		return;
@@ -292,7 +292,7 @@ static void begin(struct k8s_plugin *p)
 
 static void begin_now(struct event_timer *t)
 {
-	begin(container_of(t, struct k8s_plugin, begin));
+	begin_plugin(container_of(t, struct k8s_plugin, begin));
 }
 
 static void changed(void *ctx, const struct node_kind *kind, uint64_t healthy)

@@ -38,7 +38,7 @@ struct set {
 };
 
 /* What a piece has; NULL: no memory. */
-static char *keep(struct set *s, char *text)
+static char *keep_text(struct set *s, char *text)
 {
 	s->failed |= !text;
 	return text;
@@ -70,8 +70,8 @@ static void add_pair(struct set *s, Kubelet__Pair ***items, size_t *n,
 	if (!p)
 		return;
 	kubelet__pair__init(p);
-	p->key = keep(s, strndup(key, n_key));
-	p->value = keep(s, value ? strdup(value) : NULL);
+	p->key = keep_text(s, strndup(key, n_key));
+	p->value = keep_text(s, value ? strdup(value) : NULL);
 }
 
 static void add_env(struct set *s, const char *key, const char *value)
@@ -101,8 +101,8 @@ static void add_mount(struct set *s, const char *host, const char *container,
 	if (!m)
 		return;
 	kubelet__mount__init(m);
-	m->host_path = keep(s, strdup(host));
-	m->container_path = keep(s, strdup(container));
+	m->host_path = keep_text(s, strdup(host));
+	m->container_path = keep_text(s, strdup(container));
 	m->read_only = read_only;
 }
 
@@ -115,9 +115,10 @@ static void add_device_file(struct set *s, const char *prefix, uint32_t gpu)
 		return;
 	kubelet__device_file__init(f);
 	if (asprintf(&f->host_path, "%s%" PRIu32, prefix, gpu) < 0)
-		f->host_path = keep(s, NULL);
-	f->container_path = keep(s, f->host_path ? strdup(f->host_path) : NULL);
-	f->permissions = keep(s, strdup("rw"));
+		f->host_path = keep_text(s, NULL);
+	f->container_path =
+		keep_text(s, f->host_path ? strdup(f->host_path) : NULL);
+	f->permissions = keep_text(s, strdup("rw"));
 }
 
 static void add_cdi(struct set *s, const struct node_kind *k, uint32_t gpu)
@@ -129,7 +130,7 @@ static void add_cdi(struct set *s, const struct node_kind *k, uint32_t gpu)
 		return;
 	kubelet__cdi_device__init(d);
 	if (asprintf(&d->name, "%s=%s-%" PRIu32, k->cdi, k->name, gpu) < 0)
-		d->name = keep(s, NULL);
+		d->name = keep_text(s, NULL);
 }
 
 /* --- the whole ------------------------------------------------------------ */
@@ -186,9 +187,9 @@ static void add_kind(struct set *s, size_t i)
 {
 	const struct node_kind *k = s->items[i]->kind;
 	_cleanup_free_ char *folder =
-		keep(s, gpud_grant_folder(k->server, s->grant));
+		keep_text(s, gpud_grant_folder(k->server, s->grant));
 	_cleanup_free_ char *inside =
-		keep(s, util_join(K8S_CONTAINER_DIR, k->name));
+		keep_text(s, util_join(K8S_CONTAINER_DIR, k->name));
 	const struct node_mount *mount = k->mounts.items;
 
 	if (folder && inside)

@@ -27,7 +27,7 @@ static void fini(struct choice *c)
 		free(c->tally[level]);
 }
 
-static int init(struct choice *c, const struct k8s_devices *d)
+static int init_choice(struct choice *c, const struct k8s_devices *d)
 {
 	*c = (struct choice){ .all = d, .state = calloc(d->n + 1, 1) };
 	for (int level = 0; level < K8S_LEVELS; level++) {
@@ -111,8 +111,8 @@ static int64_t better(const struct choice *c, const struct k8s_device *a,
 	return 0;
 }
 
-static const struct k8s_device *next(const struct choice *c,
-				     enum k8s_level level, uint32_t which)
+static const struct k8s_device *
+next_device(const struct choice *c, enum k8s_level level, uint32_t which)
 {
 	const struct k8s_device *best = NULL;
 
@@ -135,7 +135,7 @@ int k8s_prefer(const struct k8s_devices *d,
 	struct choice c;
 	enum k8s_level level;
 	uint32_t which;
-	int r = init(&c, d);
+	int r = init_choice(&c, d);
 
 	for (size_t i = 0; r == 0 && i < n_available; i++)
 		set(&c, available[i], FREE);
@@ -147,7 +147,7 @@ int k8s_prefer(const struct k8s_devices *d,
 	if (r == 0) {
 		level = find_set(&c, size, &which);
 		while (c.n_taken < size)
-			set(&c, next(&c, level, which), TAKEN);
+			set(&c, next_device(&c, level, which), TAKEN);
 		for (size_t i = 0; i < d->n; i++)
 			if (c.state[i] == TAKEN)
 				*ret++ = &d->items[i];

@@ -23,7 +23,7 @@
  * once */
 #define WATCH_NS (5 * NS_PER_S)
 
-static void check(struct event_timer *t);
+static void check_server(struct event_timer *t);
 
 int resource_init(struct resource *r, struct events *events,
 		  const struct node *node, const char *name, const char *dir,
@@ -35,7 +35,7 @@ int resource_init(struct resource *r, struct events *events,
 		.events = events,
 		.dir = dir,
 		.grants = grants,
-		.timer = { .at = TICK_NEVER, .fn = check },
+		.timer = { .at = TICK_NEVER, .fn = check_server },
 		.pause_ns = FIRST_PAUSE_NS,
 	};
 	events_add_timer(events, &r->timer);
@@ -71,7 +71,7 @@ void resource_fini(struct resource *r)
 }
 
 /* Log a trouble once, and try again, later each time. */
-static void fail(struct resource *r, const char *why)
+static void fail_resource(struct resource *r, const char *why)
 {
 	if (strcmp(r->trouble, why) != 0)
 		log_warn("%s: not registered: %s", r->devices.resource, why);
@@ -104,7 +104,7 @@ static void registered(void *ctx, enum grpc_status status, const char *text,
 	(void)n;
 	r->registering = NULL;
 	if (status != GRPC_OK) {
-		fail(r, text);
+		fail_resource(r, text);
 		return;
 	}
 	log_info("%s: registered, %zu devices", r->devices.resource,
@@ -147,7 +147,7 @@ static void try_again(struct resource *r)
 	struct err err = { 0 };
 
 	if (listen_again(r, &err) < 0 || call_register(r, &err) < 0)
-		fail(r, err.text);
+		fail_resource(r, err.text);
 }
 
 void resource_register(struct resource *r)
@@ -163,7 +163,7 @@ void resource_check(struct resource *r)
 		event_timer_in(&r->timer, FIRST_PAUSE_NS);
 }
 
-static void check(struct event_timer *t)
+static void check_server(struct event_timer *t)
 {
 	struct resource *r = container_of(t, struct resource, timer);
 	bool reachable = r->server && grpc_server_reachable(r->server);

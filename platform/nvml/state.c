@@ -261,8 +261,8 @@ int state_handle(unsigned index, struct nvml_device **ret)
 }
 
 /* Under the lock; the JSON is valid until it is released. */
-static int find(const struct nvml_device *d, uint32_t *ret_index,
-		const json_t **ret_status, const json_t **ret_gpu)
+static int find_gpu(const struct nvml_device *d, uint32_t *ret_index,
+		    const json_t **ret_status, const json_t **ret_gpu)
 {
 	uintptr_t i = (uintptr_t)d - (uintptr_t)handles;
 	const struct place *p;
@@ -293,7 +293,7 @@ int state_gpu(const struct nvml_device *d, struct gpu_now *ret)
 	int r;
 
 	lock();
-	r = find(d, &ret->index, &status, &gpu);
+	r = find_gpu(d, &ret->index, &status, &gpu);
 	if (r == NVML_SUCCESS)
 		read_gpu(gpu, ret);
 	unlock();
@@ -307,7 +307,7 @@ int state_fact(const struct nvml_device *d, const char *key, double *ret)
 	int r;
 
 	lock();
-	r = find(d, &device, &status, &gpu);
+	r = find_gpu(d, &device, &status, &gpu);
 	if (r == NVML_SUCCESS) {
 		fact = json_object_get(json_object_get(gpu, "board"), key);
 		*ret = json_is_true(fact) ? 1 : json_number_value(fact);
@@ -339,7 +339,7 @@ int state_processes(const struct nvml_device *d, bool mps, unsigned *count,
 	int r;
 
 	lock();
-	r = find(d, &device, &status, &gpu);
+	r = find_gpu(d, &device, &status, &gpu);
 	if (r == NVML_SUCCESS && mps &&
 	    strcmp(json_get_text(json_object_get(status, "server"), "share"),
 		   "mps"))

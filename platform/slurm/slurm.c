@@ -206,7 +206,7 @@ static int write_all(const json_t *doc, const char *folder, struct err *err)
 	return r;
 }
 
-static int run(const struct options *o, const char *path, struct err *err)
+static int run_node(const struct options *o, const char *path, struct err *err)
 {
 	_cleanup_free_ char *exe = realpath("/proc/self/exe", NULL);
 	json_auto_t *doc = NULL;
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
 	int r;
 
 	cli_parse(&program, argc, argv, &o, &path);
-	r = run(&o, path, &err);
+	r = run_node(&o, path, &err);
 	conf_free(fields, &o);
 	return r < 0 ? cli_fail(r, &err) : EXIT_STATUS_DONE;
 }

@@ -34,7 +34,7 @@ static void append(struct command *c, char **words, size_t *n, char *word)
 	free(word);
 }
 
-static void add(struct command *c, char *word)
+static void add_word(struct command *c, char *word)
 {
 	append(c, c->argv, &c->n, word);
 }
@@ -47,15 +47,15 @@ static void add_words(struct command *c, ...)
 
 	va_start(ap, c);
 	while ((word = va_arg(ap, const char *)))
-		add(c, strdup(word));
+		add_word(c, strdup(word));
 	va_end(ap);
 }
 
 /* A word that takes a value, malloc'ed; NULL: no memory. */
 static void add_option(struct command *c, const char *option, char *value)
 {
-	add(c, strdup(option));
-	add(c, value);
+	add_word(c, strdup(option));
+	add_word(c, value);
 }
 
 /* Takes ownership of `text`, NAME=VALUE. */
@@ -87,15 +87,15 @@ char *command_config(const struct runner *r, const struct cell *cell,
 }
 
 /* PROGRAM --config FILE --seed N --time-scale X, common to all programs. */
-static void begin(struct command *c, const struct runner *r,
-		  const struct cell *cell, const char *name,
-		  enum run_program program)
+static void begin_command(struct command *c, const struct runner *r,
+			  const struct cell *cell, const char *name,
+			  enum run_program program)
 {
 	char seed[24], scale[32];
 
 	snprintf(seed, sizeof(seed), "%" PRIu64, cell->seed);
 	snprintf(scale, sizeof(scale), "%.15g", r->w->time_scale);
-	add(c, runner_program(r, program));
+	add_word(c, runner_program(r, program));
 	add_words(c, program == RUN_PREPD ? "worker" : NULL, NULL);
 	add_option(c, "--config", command_config(r, cell, name, program));
 	add_words(c, "--seed", seed, "--time-scale", scale, NULL);
@@ -149,7 +149,7 @@ int command_mount(struct command *c, const struct runner *r,
 
 	if (code < 0)
 		return code;
-	begin(c, r, cell, m->name, RUN_FS);
+	begin_command(c, r, cell, m->name, RUN_FS);
 	if (net->n && cell_has_peers(m))
 		add_peers(c, m, index, net);
 	if (command_has_scratch(m))
@@ -166,7 +166,7 @@ char *command_socket(const struct runner *r)
 int command_gpud(struct command *c, const struct runner *r,
 		 const struct cell *cell, const char *record, struct err *err)
 {
-	begin(c, r, cell, "", RUN_GPUD);
+	begin_command(c, r, cell, "", RUN_GPUD);
 	add_option(c, "--socket", command_socket(r));
 	add_words(c, "--json", record, NULL);
 	return c->code < 0 ? err_set(err, c->code, "gpemu-gpud: %s",
@@ -183,13 +183,13 @@ int command_prepd(struct command *c, const struct runner *r,
 	network_address(net, index, own);
 	network_address(net, 0, dispatcher);
 	if (index) {
-		begin(c, r, cell, "", RUN_PREPD);
+		begin_command(c, r, cell, "", RUN_PREPD);
 		/* what it has when the jobs have ended is of no use; the jobs
 		 * of a cell alone have its key */
 		add_words(c, "--dispatcher", dispatcher, "--drain", "0s",
 			  "--data", "/", NULL);
 	} else {
-		add(c, runner_program(r, RUN_PREPD));
+		add_word(c, runner_program(r, RUN_PREPD));
 		add_words(c, "dispatcher", NULL);
 	}
 	add_words(c, "--listen", own, "--key", net->key, "--json", record,
@@ -257,7 +257,7 @@ int command_s3(struct command *c, const struct runner *r,
 
 	if (code < 0)
 		return code;
-	begin(c, r, cell, "", RUN_S3);
+	begin_command(c, r, cell, "", RUN_S3);
 	add_keys(c, store);
 	add_words(c, "--listen", store->address, "--json", record, data, NULL);
 	return c->code;
@@ -272,10 +272,10 @@ static void add_exec(struct command *c, const struct variables *v)
 
 	if (json_is_string(command)) {
 		add_words(c, "/bin/sh", "-c", NULL);
-		add(c, variables_expand(json_string_value(command), v));
+		add_word(c, variables_expand(json_string_value(command), v));
 	}
 	json_array_foreach ((json_t *)command, i, word)
-		add(c, variables_expand(json_string_value(word), v));
+		add_word(c, variables_expand(json_string_value(word), v));
 }
 
 static void add_environment(struct command *c, const struct cell_job *job,
@@ -361,7 +361,7 @@ static void add_train(struct command *c, const struct runner *r,
 		      const struct cell *cell, const struct cell_job *job,
 		      const struct variables *v)
 {
-	begin(c, r, cell, job->name, RUN_TRAIN);
+	begin_command(c, r, cell, job->name, RUN_TRAIN);
 	add_words(c, "--progress", "off", "--json", v->record, "--data", v->mnt,
 		  NULL);
 	add_coordinate(c, r, job);

@@ -98,7 +98,7 @@ static int simulate(struct estimator *e, const struct cell *cell,
 
 /* --- points ----------------------------------------------------------- */
 
-static void keep(struct estimate *e, json_t *record)
+static void keep_left_out(struct estimate *e, json_t *record)
 {
 	const json_t *list =
 		json_object_get(json_object_get(record, "fs"), "left_out");
@@ -136,7 +136,7 @@ static int simulate_point(struct estimator *e, const struct cell *cell,
 				       json_get_number(totals, "seconds"));
 		if (n_shared >= 1)
 			busy += json_get_number(totals, "compute_s") / n_shared;
-		keep(e->ret, record);
+		keep_left_out(e->ret, record);
 	}
 	e->points[cell->point].seconds =
 		MAX(end, busy) * w->time_scale + CELL_OVERHEAD_S;
@@ -198,7 +198,7 @@ static int look(struct estimator *e, const struct cell *cell)
 
 /* --- cells ------------------------------------------------------------ */
 
-static void add(struct estimator *e, size_t index)
+static void add_cell(struct estimator *e, size_t index)
 {
 	const struct workload *w = e->r->w;
 	const struct point *p = &e->points[index % w->n_points];
@@ -241,7 +241,7 @@ int estimate_run(struct runner *r, const size_t *todo, size_t n,
 			code = look(&e, &cell);
 	}
 	for (size_t i = 0; code == 0 && i < n; i++)
-		add(&e, todo[i]);
+		add_cell(&e, todo[i]);
 	free(e.points);
 	return code < 0 ? err_set(err, code, "%s", strerror(-code)) : 0;
 }

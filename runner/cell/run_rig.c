@@ -10,8 +10,8 @@
 /* arbitrary: starting the programs is much of the work of a shorter cell */
 #define LEAST_S .5
 
-static void add(json_t *limits, const char *limit, const char *of,
-		double factor, const char *why)
+static void add_limit(json_t *limits, const char *limit, const char *of,
+		      double factor, const char *why)
 {
 	json_array_append_new(limits, json_pack("{s:s, s:s, s:f, s:s}", "limit",
 						limit, "of", of, "factor",
@@ -31,8 +31,8 @@ static void of_train(const json_t *job, const char *name, json_t *limits)
 		if (json_unpack((json_t *)one, "{s:s, s:s}", "limit", &limit,
 				"why", &why) == 0 &&
 		    strcmp(limit, "cpu"))
-			add(limits, limit, name, json_get_number(one, "factor"),
-			    why);
+			add_limit(limits, limit, name,
+				  json_get_number(one, "factor"), why);
 }
 
 /* With several nodes each has limits of its own. */
@@ -82,7 +82,7 @@ static void of_mount(const json_t *mount, const char *name, double step,
 		return;
 	snprintf(why, sizeof(why), "replies of the mount " RIG_LATE, late,
 		 100 * late / step, step / 1e3);
-	add(limits, "timers", name, late / (RIG_ERROR_SHARE * step), why);
+	add_limit(limits, "timers", name, late / (RIG_ERROR_SHARE * step), why);
 }
 
 static void of_cell(const json_t *record, json_t *limits)
@@ -100,11 +100,12 @@ static void of_cell(const json_t *record, json_t *limits)
 		 "its programs used %.3g of %.0f CPUs: without emulated "
 		 "durations this machine is at most %.3g times as fast",
 		 used, cpus, cpus / used);
-	add(limits, "ceiling", "cell", RIG_CEILING_FACTOR * used / cpus, why);
+	add_limit(limits, "ceiling", "cell", RIG_CEILING_FACTOR * used / cpus,
+		  why);
 	if (used <= RIG_CPU_SHARE * cpus)
 		return;
 	snprintf(why, sizeof(why), "its programs " RIG_CPU, used, cpus);
-	add(limits, "cpu", "cell", used / (RIG_CPU_SHARE * cpus), why);
+	add_limit(limits, "cpu", "cell", used / (RIG_CPU_SHARE * cpus), why);
 }
 
 bool rig_is_simulated(const json_t *record)

@@ -107,7 +107,7 @@ static const struct key keys[] = {
 	{ TAKEN("metric.au", NUMBER, au), 0, 1 },
 };
 
-static const struct key *find(const char *path)
+static const struct key *find_key(const char *path)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (!strcmp(keys[i].path, path))
@@ -240,7 +240,7 @@ static int read_map(const struct reading *r, const struct conf_node *map,
 		const struct key *k;
 
 		snprintf(path, PATH_MOST, "%s%s", prefix, at->key);
-		k = find(path);
+		k = find_key(path);
 		if (k && k->type != NOTED)
 			code = says_no(at) && k->type == TIME
 				       ? 0
@@ -298,7 +298,7 @@ static int read_root(const struct reading *r, const struct conf_node *root)
 				       "not a workload of DLIO");
 	model = conf_node_get(root, "model");
 	if (model && is_name(model))
-		code = read_value(r, find("model.name"), model);
+		code = read_value(r, find_key("model.name"), model);
 	return code < 0 ? code : read_map(r, root, "");
 }
 
@@ -326,7 +326,7 @@ static int spread(const struct reading *r, const struct conf_node *at,
 		       : 0;
 }
 
-static int check(const struct reading *r, const struct conf_node *root)
+static int check_dlio(const struct reading *r, const struct conf_node *root)
 {
 	struct dlio *d = r->d;
 	int code;
@@ -476,7 +476,7 @@ int dlio_parse(const char *bytes, size_t n, const char *name, struct dlio *ret,
 	workload = conf_node_get(root, "workload");
 	if (!workload || workload->kind != CONF_KIND_MAPPING)
 		workload = root;
-	code = check(&r, workload);
+	code = check_dlio(&r, workload);
 	if (code == 0)
 		code = plan_checkpoints(ret, workload);
 	if (code == 0)

@@ -10,7 +10,7 @@
 #define MIN_SIZE 5.0
 #define MIN_STEPS 500.0
 
-static void init(struct rules *ret, const struct workload *w)
+static void init_rules(struct rules *ret, const struct workload *w)
 {
 	*ret = (struct rules){
 		.asked_for = conf_node_get(w->root, "rules"),
@@ -126,7 +126,7 @@ void rules_of(struct rules *ret, const struct result *res)
 	json_t *record;
 	size_t i;
 
-	init(ret, res->r->w);
+	init_rules(ret, res->r->w);
 	json_array_foreach (res->records, i, record)
 		add_record(ret, res->r->mounted,
 			   json_get_number(host, "memory_bytes"), record);
@@ -141,7 +141,7 @@ void rules_expected(struct rules *ret, const struct runner *r,
 	json_t *job;
 	size_t i;
 
-	init(ret, r->w);
+	init_rules(ret, r->w);
 	json_array_foreach ((json_t *)simulated, i, job) {
 		const json_t *fs = json_object_get(job, "fs");
 

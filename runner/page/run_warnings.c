@@ -6,7 +6,7 @@
 #include "common/json.h"
 #include "runner/cell/run_disturb.h"
 
-static json_t *find(json_t *all, const char *kind, const char *what)
+static json_t *warning(json_t *all, const char *kind, const char *what)
 {
 	json_t *one;
 	size_t i;
@@ -46,7 +46,7 @@ static void add_limits(json_t *all, const json_t *record)
 	size_t i;
 
 	json_array_foreach (json_object_get(cell, "rig"), i, one)
-		count(find(all, "rig", json_get_text(one, "limit")), cell,
+		count(warning(all, "rig", json_get_text(one, "limit")), cell,
 		      json_get_number(one, "factor"),
 		      json_get_text(one, "why"));
 }
@@ -57,8 +57,8 @@ static void add_signs(json_t *all, const json_t *record)
 	size_t i;
 
 	json_array_foreach (json_object_get(cell, "disturbance"), i, one)
-		count(find(all, "disturbed", json_get_text(one, "sign")), cell,
-		      disturb_share(record), json_get_text(one, "seen"));
+		count(warning(all, "disturbed", json_get_text(one, "sign")),
+		      cell, disturb_share(record), json_get_text(one, "seen"));
 }
 
 /* A sample's name in its dataset, whose path was that of a mount. */
@@ -92,7 +92,7 @@ static void add_samples(json_t *all, const json_t *cell, const json_t *job)
 		 "%" JSON_INTEGER_FORMAT " that were; the first: %s: %s",
 		 bad, good, sample_of(job, first),
 		 json_get_text(first, "reason"));
-	count(find(all, "data", "unusable samples"), cell, (double)bad, why);
+	count(warning(all, "data", "unusable samples"), cell, (double)bad, why);
 }
 
 /* What a job's dataset was found to be, as far as its user should know. */
@@ -103,7 +103,7 @@ static void add_notes(json_t *all, const json_t *cell, const json_t *job)
 
 	json_array_foreach (json_object_get(data, "notes"), i, one)
 		if (json_is_string(json_object_get(one, "shown")))
-			count(find(all, "data", json_get_text(one, "what")),
+			count(warning(all, "data", json_get_text(one, "what")),
 			      cell, json_get_number(one, "n"),
 			      json_get_text(one, "shown"));
 }
@@ -115,7 +115,7 @@ static void add_gpu(json_t *all, const json_t *cell, const json_t *job)
 		json_get_text(json_object_get(job, "profile"), "notice");
 
 	if (notice[0])
-		count(find(all, "gpu", "precision"), cell, 1, notice);
+		count(warning(all, "gpu", "precision"), cell, 1, notice);
 }
 
 /* Of each job, or of the only one. */

@@ -30,7 +30,7 @@ static int load(const char *path, json_t **ret, struct err *err)
 }
 
 /* The element of a list whose member `key` is `wanted`, or NULL. */
-static json_t *find(const json_t *list, const char *key, const json_t *wanted)
+static json_t *lookup(const json_t *list, const char *key, const json_t *wanted)
 {
 	json_t *one;
 	size_t i;
@@ -48,7 +48,7 @@ static json_t *only_in(const json_t *list, const json_t *other, const char *key)
 	size_t i;
 
 	json_array_foreach ((json_t *)list, i, one)
-		if (!find(other, key, json_object_get(one, key)))
+		if (!lookup(other, key, json_object_get(one, key)))
 			json_array_append(j, json_object_get(one, key));
 	return j;
 }
@@ -171,8 +171,9 @@ static size_t n_tests(const json_t *a, const json_t *b, const char *metric)
 	size_t i, n = 0;
 
 	json_array_foreach (json_object_get(a, "cells"), i, point) {
-		const json_t *other = find(json_object_get(b, "cells"), "axes",
-					   json_object_get(point, "axes"));
+		const json_t *other = lookup(json_object_get(b, "cells"),
+					     "axes",
+					     json_object_get(point, "axes"));
 
 		n += n_values(point, metric) > 1 && n_values(other, metric) > 1;
 	}
@@ -312,8 +313,8 @@ static json_t *about(const json_t *summary)
 
 /* --- all -------------------------------------------------------------- */
 
-static json_t *compare(const char *a, const char *b, const json_t *x,
-		       const json_t *y, const char *metric)
+static json_t *compare_one(const char *a, const char *b, const json_t *x,
+			   const json_t *y, const char *metric)
 {
 	const json_t *cells = json_object_get(x, "cells");
 	const json_t *others = json_object_get(y, "cells");
@@ -323,7 +324,7 @@ static json_t *compare(const char *a, const char *b, const json_t *x,
 
 	json_array_foreach ((json_t *)cells, i, point) {
 		const json_t *other =
-			find(others, "axes", json_object_get(point, "axes"));
+			lookup(others, "axes", json_object_get(point, "axes"));
 
 		if (other)
 			add_point(changes, x, y, point, other, metric);
@@ -347,16 +348,17 @@ static json_t *compare_lists(const char *a, const char *b, const json_t *x,
 	size_t i;
 
 	json_array_foreach ((json_t *)list, i, one) {
-		const json_t *other = find(others, "workload",
-					   json_object_get(one, "workload"));
+		const json_t *other = lookup(others, "workload",
+					     json_object_get(one, "workload"));
 
 		if (other)
 			json_array_append_new(
-				all, compare(json_get_text(one, "folder"),
-					     json_get_text(other, "folder"),
-					     json_object_get(one, "summary"),
-					     json_object_get(other, "summary"),
-					     metric));
+				all,
+				compare_one(json_get_text(one, "folder"),
+					    json_get_text(other, "folder"),
+					    json_object_get(one, "summary"),
+					    json_object_get(other, "summary"),
+					    metric));
 	}
 	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "a", json_bytes(a), "b",
 			 json_bytes(b), "workloads", all, "only_a",
@@ -425,7 +427,7 @@ int compare_folders(const char *a, const char *b, const char *metric,
 			       "%s is of a list of workloads, %s of a single "
 			       "workload; compare two of a kind",
 			       list ? a : b, list ? b : a);
-	*ret = (list ? compare_lists : compare)(a, b, x, y, metric);
+	*ret = (list ? compare_lists : compare_one)(a, b, x, y, metric);
 	if (!*ret)
 		return -ENOMEM;
 	return n_changes(*ret) ? 0 : refuse(x, y, metric, err);

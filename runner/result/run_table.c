@@ -148,8 +148,8 @@ json_t *result_table_json(const struct result *res)
 				 : NULL);
 }
 
-static void put(const struct columns *t, size_t row, size_t *column,
-		const char *text)
+static void put_text(const struct columns *t, size_t row, size_t *column,
+		     const char *text)
 {
 	snprintf(columns_at(t, row, (*column)++), COLUMNS_TEXT, "%s", text);
 }
@@ -161,17 +161,17 @@ static void fill_header(const json_t *table, const struct columns *t)
 	size_t i, c = 0, unit;
 
 	json_array_foreach (json_object_get(table, "axes"), i, one)
-		put(t, 0, &c, json_string_value(one));
+		put_text(t, 0, &c, json_string_value(one));
 	unit = c;
 	json_array_foreach (json_object_get(table, "columns"), i, one) {
-		put(t, 0, &c, json_get_text(one, "label"));
-		put(t, 1, &unit, json_get_text(one, "unit"));
+		put_text(t, 0, &c, json_get_text(one, "label"));
+		put_text(t, 1, &unit, json_get_text(one, "unit"));
 	}
 	if (enough[0]) {
-		put(t, 0, &c, "AU enough");
+		put_text(t, 0, &c, "AU enough");
 		snprintf(columns_at(t, 1, unit), COLUMNS_TEXT, ">= %s", enough);
 	}
-	put(t, 0, &c, "runs");
+	put_text(t, 0, &c, "runs");
 }
 
 static void fill_row(const json_t *row, const struct columns *t, size_t at,
@@ -184,7 +184,7 @@ static void fill_row(const json_t *row, const struct columns *t, size_t at,
 	size_t i, c = 0;
 
 	json_array_foreach (json_object_get(row, "labels"), i, one)
-		put(t, at, &c, json_string_value(one));
+		put_text(t, at, &c, json_string_value(one));
 	json_array_foreach (json_object_get(row, "values"), i, one) {
 		range = json_get_text(one, "range"); /* it may go below */
 		snprintf(columns_at(t, at, c++), COLUMNS_TEXT, "%s%s%s",
@@ -192,7 +192,7 @@ static void fill_row(const json_t *row, const struct columns *t, size_t at,
 			 range);
 	}
 	if (json_get_text(row, "enough")[0])
-		put(t, at, &c, json_get_text(row, "enough"));
+		put_text(t, at, &c, json_get_text(row, "enough"));
 	if (failed)
 		snprintf(lost, sizeof(lost),
 			 ", %" JSON_INTEGER_FORMAT " failed", failed);

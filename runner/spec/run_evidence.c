@@ -53,8 +53,8 @@ struct check {
 	const struct published *published;
 };
 
-static int fail(const struct check *c, const char *key, struct err *err,
-		const char *text)
+static int fail_key(const struct check *c, const char *key, struct err *err,
+		    const char *text)
 {
 	const struct conf_node *node = key ? conf_node_get(c->node, key) : NULL;
 
@@ -83,9 +83,9 @@ static int set_kind(const struct check *c, struct err *err)
 	if (!node && c->expect)
 		node = conf_node_get(c->w->root, "kind");
 	if (!node)
-		return fail(c, NULL, err,
-			    "this check has no 'kind': input, self, "
-			    "calibrated, prediction or order");
+		return fail_key(c, NULL, err,
+				"this check has no 'kind': input, self, "
+				"calibrated, prediction or order");
 	return parse_kind(c->w, node, &c->ev->kind, err);
 }
 
@@ -123,23 +123,23 @@ static int check_claim(const struct check *c, struct err *err)
 	bool order = c->ev->kind == EVIDENCE_ORDER;
 
 	if (c->published && order == has_tolerance(c))
-		return fail(c, "kind", err,
-			    order ? "a tolerance judges a number; 'order' is "
-				    "the kind of a rank alone"
-				  : "a rank without a tolerance is of kind "
-				    "'order'");
+		return fail_key(c, "kind", err,
+				order ? "a tolerance judges a number; 'order' "
+					"is the kind of a rank alone"
+				      : "a rank without a tolerance is of "
+					"kind 'order'");
 	if (c->expect && !c->expect->that && !order)
-		return fail(c, "kind", err,
-			    "rising and falling are of kind 'order'");
+		return fail_key(c, "kind", err,
+				"rising and falling are of kind 'order'");
 	if (evidence_reproduces(c->ev->kind) &&
 	    (!is_of_published(c) || !has_tolerance(c)))
-		return fail(c, "kind", err,
-			    "calibrated and prediction compare with "
-			    "published.NAME: a == b +- 5%");
+		return fail_key(c, "kind", err,
+				"calibrated and prediction compare with "
+				"published.NAME: a == b +- 5%");
 	if (c->ev->reason && !is_of_published(c))
-		return fail(c, "reason", err,
-			    "a reason is why a published value is not "
-			    "reproduced; this check names none");
+		return fail_key(c, "reason", err,
+				"a reason is why a published value is not "
+				"reproduced; this check names none");
 	return 0;
 }
 
@@ -353,18 +353,18 @@ static int check_fit(const struct check *c, struct err *err)
 	int r;
 
 	if (c->ev->kind == EVIDENCE_PREDICTION && fitted)
-		return fail(c, "kind", err,
-			    "'fitted' says that points are fitted: the kind is "
-			    "calibrated");
+		return fail_key(c, "kind", err,
+				"'fitted' says that points are fitted: the "
+				"kind is calibrated");
 	if (own && !calibrated)
-		return fail(c, "fitted", err,
-			    "fitted goes with kind: calibrated");
+		return fail_key(c, "fitted", err,
+				"fitted goes with kind: calibrated");
 	if (!calibrated)
 		return check_compared(c, NULL, err);
 	if (!fitted)
-		return fail(c, "kind", err,
-			    "calibrated needs 'fitted': the points that were "
-			    "fitted");
+		return fail_key(c, "kind", err,
+				"calibrated needs 'fitted': the points that "
+				"were fitted");
 	r = check_fitted(c->w, fitted, err);
 	if (fitted->kind == CONF_KIND_SCALAR)
 		fitted = NULL;
@@ -400,13 +400,13 @@ static int check_one(const struct check *c, struct err *err)
 static int check_shown(const struct check *c, struct err *err)
 {
 	if (c->ev->kind_text || c->ev->fitted || c->ev->reason)
-		return fail(c,
-			    c->ev->kind_text ? "kind"
-			    : c->ev->fitted  ? "fitted"
-					     : "reason",
-			    err,
-			    "these values are not judged: give a tolerance or "
-			    "a rank");
+		return fail_key(c,
+				c->ev->kind_text ? "kind"
+				: c->ev->fitted	 ? "fitted"
+						 : "reason",
+				err,
+				"these values are not judged: give a tolerance "
+				"or a rank");
 	return 0;
 }
 

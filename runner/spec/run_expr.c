@@ -585,7 +585,7 @@ static int eval(struct eval *ev, const struct node *node, double *ret)
 	}
 }
 
-static bool compare(const char *op, double a, double b, double tolerance)
+static bool compare_op(const char *op, double a, double b, double tolerance)
 {
 	if (op[0] == '=')
 		return fabs(a - b) <=
@@ -600,8 +600,8 @@ bool expr_holds(const struct expr_result *r)
 	bool holds = true;
 
 	for (size_t i = 1; i < r->n_sides; i++)
-		holds = holds && compare(r->op[i], r->side[i - 1], r->side[i],
-					 r->slack[i]);
+		holds = holds && compare_op(r->op[i], r->side[i - 1],
+					    r->side[i], r->slack[i]);
 	return holds;
 }
 

@@ -255,7 +255,7 @@ static int check_plots(struct workload *w, struct err *err)
 	return r;
 }
 
-static int finish(struct workload *w, struct err *err)
+static int finish_workload(struct workload *w, struct err *err)
 {
 	int r = conf_decode(w->root, w->path, fields, w, err);
 
@@ -282,7 +282,7 @@ static int finish(struct workload *w, struct err *err)
 	return r == 0 ? evidence_check(w, err) : r;
 }
 
-static int init(struct workload *w, const char *path)
+static int init_workload(struct workload *w, const char *path)
 {
 	*w = (struct workload){ .path = strdup(path),
 				.repetitions = 1,
@@ -356,7 +356,7 @@ int workload_load(const char *path, char *const *overrides,
 	json_auto_t *keys = json_object();
 	const char *text;
 	json_t *key;
-	int r = init(ret, path);
+	int r = init_workload(ret, path);
 
 	if (r == 0)
 		r = conf_tree_load(path, &ret->root, err);
@@ -365,7 +365,7 @@ int workload_load(const char *path, char *const *overrides,
 	if (r == 0)
 		r = override(ret, overrides, keys, err);
 	if (r == 0)
-		r = finish(ret, err);
+		r = finish_workload(ret, err);
 	json_object_foreach (keys, text, key)
 		if (r == 0)
 			r = check_hidden(ret, text, json_string_value(key),
@@ -376,20 +376,20 @@ int workload_load(const char *path, char *const *overrides,
 int workload_parse(const char *bytes, size_t n, const char *path,
 		   struct workload *ret, struct err *err)
 {
-	int r = init(ret, path);
+	int r = init_workload(ret, path);
 
 	if (r == 0)
 		r = conf_tree_parse(bytes, n, path, &ret->root, err);
 	if (r == 0 && conf_node_get(ret->root, "extends"))
 		r = conf_node_error(conf_node_get(ret->root, "extends"), path,
 				    err, "only a file can extend another");
-	return r == 0 ? finish(ret, err) : r;
+	return r == 0 ? finish_workload(ret, err) : r;
 }
 
 int workload_print_keys(FILE *f)
 {
 	struct workload w;
-	int r = init(&w, "");
+	int r = init_workload(&w, "");
 
 	if (r == 0)
 		conf_print_keys(fields, &w, f);

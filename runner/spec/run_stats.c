@@ -181,7 +181,7 @@ static struct moments moments_of(const double *v, size_t n)
 }
 
 /* Derive interval and p from `value`, `error` and `df`. */
-static void finish(struct run_change *c)
+static void finish_change(struct run_change *c)
 {
 	double reach = stats_t_quantile(1 - STATS_LEVEL, c->df) * c->error;
 
@@ -258,7 +258,7 @@ struct run_change stats_change(double *a, size_t n_a, double *b, size_t n_b,
 		welch(&c, a, n_a, b, n_b);
 	/* ignore rounding errors */
 	c.error = fmax(c.error, 1e-12 * (c.ratio ? 1 : largest));
-	finish(&c);
+	finish_change(&c);
 	return c;
 }
 

@@ -48,7 +48,7 @@ static char *axis_key(const char *key)
 }
 
 /* A child of a mapping; a NULL `child` is no memory. */
-static int add(struct conf_node *map, struct conf_node *child)
+static int add_child(struct conf_node *map, struct conf_node *child)
 {
 	struct conf_node **items =
 		child ? reallocarray(map->items, map->n + 1, sizeof(*items))
@@ -93,7 +93,7 @@ static int descend(struct place *at, const char *text, struct err *err)
 		strncmp(at->map->items[i]->key, at->key, at->n)))
 		i++;
 	if (i == at->map->n) {
-		r = add(at->map, new_mapping(at));
+		r = add_child(at->map, new_mapping(at));
 		if (r < 0)
 			return r;
 	}
@@ -148,7 +148,7 @@ static int parse_value(const char *text, const char *value,
 	return r;
 }
 
-static int put(const struct place *at, struct conf_node *value)
+static int put_value(const struct place *at, struct conf_node *value)
 {
 	size_t i;
 
@@ -165,7 +165,7 @@ static int put(const struct place *at, struct conf_node *value)
 		return 0;
 	}
 	if (i == at->map->n)
-		return add(at->map, value);
+		return add_child(at->map, value);
 	conf_node_free(at->map->items[i]);
 	at->map->items[i] = value;
 	if (tree_is_null(value))
@@ -193,7 +193,7 @@ int tree_override(struct conf_node *root, const char *text,
 	if (r == 0)
 		r = parse_value(text, text + n + 1, names, &value, err);
 	if (r == 0)
-		r = put(&at, value);
+		r = put_value(&at, value);
 	if (r == 0 && !(*ret_base = axis_key(key)) &&
 	    (!strncmp(key, "base.", 5) || !strncmp(key, "dataset.", 8)))
 		r = -ENOMEM;

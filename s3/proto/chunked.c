@@ -23,7 +23,7 @@ bool chunked_is_whole(const struct chunked *c)
 }
 
 /* Of the chunk, or of the trailer, that is complete. */
-static enum failure check(struct chunked *c, bool trailer)
+static enum failure check_chunk(struct chunked *c, bool trailer)
 {
 	unsigned char hash[SHA256_DIGEST_SIZE];
 
@@ -59,7 +59,7 @@ static enum failure begin_chunk(struct chunked *c)
 	if (c->left)
 		return FAILURE_NONE;
 	c->state = c->has_trailer ? CHUNKED_TRAILER : CHUNKED_LAST;
-	return check(c, false);
+	return check_chunk(c, false);
 }
 
 static enum failure add_trailer(struct chunked *c)
@@ -68,7 +68,7 @@ static enum failure add_trailer(struct chunked *c)
 
 	if (!c->line[0]) {
 		c->state = CHUNKED_END;
-		return check(c, true);
+		return check_chunk(c, true);
 	}
 	if (!colon || colon == c->line)
 		return FAILURE_MALFORMED_TRAILER;
@@ -118,7 +118,7 @@ static size_t add_bytes(struct chunked *c, const char *bytes, size_t n,
 	c->left -= n;
 	if (!c->left) {
 		c->state = CHUNKED_NEWLINE;
-		*ret = check(c, false);
+		*ret = check_chunk(c, false);
 	}
 	return n;
 }

@@ -40,7 +40,7 @@ static char *pass(struct reader *r, const char *word)
 	return found;
 }
 
-static void put(struct reader *r, const char *bytes, size_t n)
+static void put_bytes(struct reader *r, const char *bytes, size_t n)
 {
 	memmove(r->out, bytes, n);
 	r->out += n;
@@ -60,7 +60,7 @@ static bool put_character(struct reader *r, unsigned long c)
 	for (size_t i = n; i-- > 1; c >>= 6)
 		u[i] = (char)(0x80 | (c & 0x3f));
 	u[0] = (char)(n == 1 ? c : (0xf00 >> n & 0xf0) | c);
-	put(r, u, n);
+	put_bytes(r, u, n);
 	return true;
 }
 
@@ -82,7 +82,7 @@ static bool read_reference(struct reader *r)
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		if (strcmp(name, known[i].name) != 0)
 			continue;
-		put(r, known[i].value, 1);
+		put_bytes(r, known[i].value, 1);
 		return true;
 	}
 	if (*name++ != '#')
@@ -184,7 +184,7 @@ static bool read_markup(struct reader *r)
 	if (begins(r, "<![CDATA[")) {
 		end = pass(r, "]]>");
 		if (end && r->depth)
-			put(r, begin + 9, (size_t)(end - begin - 9));
+			put_bytes(r, begin + 9, (size_t)(end - begin - 9));
 		return end && r->depth;
 	}
 	return !begins(r, "<!") && read_tag(r);
@@ -211,7 +211,7 @@ bool elements_read(char *text, size_t n, elements_fn *fn, void *ctx)
 			if (!read_reference(&r))
 				return false;
 		} else if (r.depth) {
-			put(&r, r.at++, 1);
+			put_bytes(&r, r.at++, 1);
 		} else if (!strchr(" \t\r\n", *r.at++)) {
 			return false;
 		}

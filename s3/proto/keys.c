@@ -12,7 +12,7 @@
 /* arbitrary: some hundred pairs */
 enum { MOST_FILE = 64 * 1024 };
 
-static int add(struct keys *k, const char *id, const char *secret)
+static int add_key(struct keys *k, const char *id, const char *secret)
 {
 	struct key *v = reallocarray(k->v, k->n + 1, sizeof(*v));
 
@@ -47,7 +47,7 @@ static int end_section(struct reader *r, struct keys *k, struct err *err)
 				"aws_secret_access_key",
 				err);
 	if (r->id)
-		e = add(k, r->id, r->secret);
+		e = add_key(k, r->id, r->secret);
 	r->id = r->secret = NULL;
 	return e < 0 ? err_set(err, e, "out of memory") : 0;
 }
@@ -129,7 +129,7 @@ int keys_of_environment(struct keys *ret)
 	const char *id = secure_getenv("AWS_ACCESS_KEY_ID"),
 		   *secret = secure_getenv("AWS_SECRET_ACCESS_KEY");
 
-	return id && *id && secret && *secret ? add(ret, id, secret) : 0;
+	return id && *id && secret && *secret ? add_key(ret, id, secret) : 0;
 }
 
 void keys_fini(struct keys *k)

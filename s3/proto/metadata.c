@@ -63,7 +63,7 @@ static bool is_known(const char *name)
 	       is_in(name, known, ARRAY_SIZE(known));
 }
 
-static enum failure check(const char *name, const char *value)
+static enum failure check_header(const char *name, const char *value)
 {
 	if (!strcasecmp(name, "x-amz-acl"))
 		return !strcmp(value, "private") ||
@@ -99,7 +99,8 @@ static void drop_coding(char *value)
 		value[n - 1] = 0;
 }
 
-static enum failure keep(const struct sigv4_header *h, FILE *f, size_t *user)
+static enum failure keep_header(const struct sigv4_header *h, FILE *f,
+				size_t *user)
 {
 	_cleanup_free_ char *copy = strdup(h->value);
 	bool of_user = !strncasecmp(h->name, meta, sizeof(meta) - 1);
@@ -137,8 +138,8 @@ enum failure metadata_read(const struct sigv4_request *r, char **ret)
 	for (size_t i = 0; failure == FAILURE_NONE && i < r->n_headers; i++) {
 		const struct sigv4_header *h = &r->headers[i];
 
-		failure = is_kept(h->name) ? keep(h, f, &user)
-					   : check(h->name, h->value);
+		failure = is_kept(h->name) ? keep_header(h, f, &user)
+					   : check_header(h->name, h->value);
 	}
 	if (fclose(f) != 0 && failure == FAILURE_NONE)
 		failure = FAILURE_UNAVAILABLE;

@@ -147,7 +147,7 @@ static enum failure claim_of_query(const struct sigv4_request *r,
 
 /* --- the canonical request ---------------------------------------------- */
 
-static void add(crypto_hash_sha256_state *h, const char *s)
+static void add_text(crypto_hash_sha256_state *h, const char *s)
 {
 	crypto_hash_sha256_update(h, (const unsigned char *)s, strlen(s));
 }
@@ -157,7 +157,7 @@ static void add_encoded(crypto_hash_sha256_state *h, const char *s,
 {
 	_cleanup_free_ char *text = percent_encoded(s, slashes);
 
-	add(h, text ? text : "\n"); /* no memory: it matches nothing */
+	add_text(h, text ? text : "\n"); /* no memory: it matches nothing */
 }
 
 /* By the encoded names, then values: encoding keeps the order of bytes but for
@@ -194,8 +194,8 @@ static void add_query(crypto_hash_sha256_state *h, const struct target *t)
 		qsort(texts, n, sizeof(*texts), compare_args);
 	for (size_t i = 0; i < n; i++) {
 		if (i)
-			add(h, "&");
-		add(h, texts[i] ? texts[i] : "");
+			add_text(h, "&");
+		add_text(h, texts[i] ? texts[i] : "");
 		free(texts[i]);
 	}
 }
@@ -211,7 +211,7 @@ static void add_trimmed(crypto_hash_sha256_state *h, const char *s)
 		s += n;
 		s += strspn(s, " \t");
 		if (*s)
-			add(h, " ");
+			add_text(h, " ");
 	}
 }
 
@@ -220,15 +220,15 @@ static bool add_header(crypto_hash_sha256_state *h,
 {
 	bool found = false;
 
-	add(h, name);
+	add_text(h, name);
 	for (size_t i = 0; i < r->n_headers; i++) {
 		if (strcasecmp(r->headers[i].name, name) != 0)
 			continue;
-		add(h, found ? "," : ":");
+		add_text(h, found ? "," : ":");
 		add_trimmed(h, r->headers[i].value);
 		found = true;
 	}
-	add(h, "\n");
+	add_text(h, "\n");
 	return found;
 }
 
@@ -274,17 +274,17 @@ static bool hash_request(const struct sigv4_request *r, const struct claim *c,
 	bool all;
 
 	crypto_hash_sha256_init(&h);
-	add(&h, r->method);
-	add(&h, "\n");
+	add_text(&h, r->method);
+	add_text(&h, "\n");
 	add_encoded(&h, r->target->path, false);
-	add(&h, "\n");
+	add_text(&h, "\n");
 	add_query(&h, r->target);
-	add(&h, "\n");
+	add_text(&h, "\n");
 	all = add_headers(&h, r, c->names);
-	add(&h, "\n");
-	add(&h, c->names);
-	add(&h, "\n");
-	add(&h, content ? content : "UNSIGNED-PAYLOAD");
+	add_text(&h, "\n");
+	add_text(&h, c->names);
+	add_text(&h, "\n");
+	add_text(&h, content ? content : "UNSIGNED-PAYLOAD");
 	crypto_hash_sha256_final(&h, hash);
 	sodium_bin2hex(ret, HEX + 1, hash, HASH);
 	return all;

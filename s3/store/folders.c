@@ -47,7 +47,7 @@ int folders_open(int at, const char *name)
 /* --- the list ----------------------------------------------------------- */
 
 /* Under the lock. */
-static struct folder *find(struct folders *f, const char *path)
+static struct folder *find_folder(struct folders *f, const char *path)
 {
 	struct folder *one;
 
@@ -68,7 +68,7 @@ static void forget_path(struct folders *f, const char *path)
 	struct folder *one;
 
 	LOCK_SCOPE(&f->lock);
-	one = find(f, path);
+	one = find_folder(f, path);
 	if (one)
 		drop(f, one);
 }
@@ -90,7 +90,7 @@ static uint64_t number_of(struct folders *f, const char *path)
 	const struct folder *one;
 
 	LOCK_SCOPE(&f->lock);
-	one = find(f, path);
+	one = find_folder(f, path);
 	return one ? one->number : 0;
 }
 

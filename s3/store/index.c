@@ -77,7 +77,7 @@ size_t index_bound(const struct index *x, const char *text, size_t n,
 }
 
 /* Is it there, at the place where it is or would be? */
-static bool find(const struct index *x, const char *key, size_t *ret)
+static bool find_key(const struct index *x, const char *key, size_t *ret)
 {
 	*ret = index_bound(x, key, SIZE_MAX, false);
 	return *ret < x->n && !strcmp(x->v[*ret]->key, key);
@@ -87,7 +87,7 @@ struct stored *index_find(const struct index *x, const char *key)
 {
 	size_t i;
 
-	return find(x, key, &i) ? x->v[i] : NULL;
+	return find_key(x, key, &i) ? x->v[i] : NULL;
 }
 
 int index_reserve(struct index *x)
@@ -99,7 +99,7 @@ void index_add(struct index *x, struct stored *o)
 {
 	size_t i;
 
-	if (find(x, o->key, &i)) {
+	if (find_key(x, o->key, &i)) {
 		stored_put(x->v[i]);
 	} else {
 		memmove(x->v + i + 1, x->v + i, (x->n - i) * sizeof(*x->v));
@@ -112,7 +112,7 @@ void index_remove(struct index *x, const char *key)
 {
 	size_t i;
 
-	if (!find(x, key, &i))
+	if (!find_key(x, key, &i))
 		return;
 	stored_put(x->v[i]);
 	x->n--;

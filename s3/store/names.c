@@ -19,7 +19,7 @@ static unsigned char end_of(const struct tree *t, uint32_t node)
 	return S_ISDIR(t->nodes[node].mode) ? '/' : 0;
 }
 
-static int compare(const void *a, const void *b, void *ctx)
+static int compare_names(const void *a, const void *b, void *ctx)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	const struct tree *t = ctx;
@@ -45,7 +45,7 @@ static int walk(struct names *names, uint32_t dir, size_t n)
 	for (uint32_t i = 0; v && i < d->n_children; i++)
 		v[i] = d->first_child + i;
 	if (v)
-		qsort_r(v, d->n_children, sizeof(*v), compare,
+		qsort_r(v, d->n_children, sizeof(*v), compare_names,
 			(void *)names->tree);
 	for (uint32_t i = 0; r == 0 && i < d->n_children; i++) {
 		uint32_t mode = names->tree->nodes[v[i]].mode;

@@ -198,7 +198,7 @@ static int empty(int fd)
 	return 0;
 }
 
-static int start(struct objects *o)
+static int start_objects(struct objects *o)
 {
 	_cleanup_close_ int own = make_own(o->upper->dir.fd, OWN);
 	int r, odd;
@@ -239,7 +239,7 @@ int objects_new(const char *dir, const struct names *names,
 	r = upper_new(dir, names->tree, &o->upper, err);
 	if (r == 0)
 		folders_init(&o->folders, &o->upper->dir);
-	if (r == 0 && (r = start(o)) < 0)
+	if (r == 0 && (r = start_objects(o)) < 0)
 		err_set(err, r, "--writable %s: %s", dir, strerror(-r));
 	if (r < 0) {
 		objects_free(o);
@@ -402,8 +402,8 @@ static int move_to(struct objects *o, const struct staged *s, const char *path)
 
 /* Under the lock: where the object is already, or at the path that its key is,
  * or else beside. */
-static int settle(struct objects *o, const struct staged *s, struct stored *w,
-		  const struct stored *now)
+static int settle_object(struct objects *o, const struct staged *s,
+			 struct stored *w, const struct stored *now)
 {
 	int r = -EINVAL;
 
@@ -435,7 +435,7 @@ static int add_object(struct objects *o, const struct staged *s,
 	if (r == 0)
 		r = index_reserve(&o->index);
 	if (r == 0)
-		r = settle(o, s, what, now);
+		r = settle_object(o, s, what, now);
 	if (r < 0)
 		return r;
 	upper_space_move(&o->upper->space, blocks_of(o, what->bytes),

@@ -41,7 +41,7 @@ void uploads_fini(struct uploads *u)
 	pthread_mutex_destroy(&u->lock);
 }
 
-static int compare(const struct upload *a, const struct upload *b)
+static int compare_uploads(const struct upload *a, const struct upload *b)
 {
 	int c = strcmp(a->key, b->key);
 
@@ -51,12 +51,13 @@ static int compare(const struct upload *a, const struct upload *b)
 /* Under the lock. */
 static void add_to_list(struct uploads *u, struct upload *up)
 {
-	DL_INSERT_INORDER(u->list, up, compare);
+	DL_INSERT_INORDER(u->list, up, compare_uploads);
 	u->n++;
 }
 
 /* Under the lock. */
-static struct upload *find(struct uploads *u, const char *id, const char *key)
+static struct upload *find_upload(struct uploads *u, const char *id,
+				  const char *key)
 {
 	struct upload *up;
 
@@ -101,11 +102,12 @@ int uploads_check(struct uploads *u, const char *id, const char *key)
 {
 	LOCK_SCOPE(&u->lock);
 
-	return find(u, id, key) ? 0 : -ENOENT;
+	return find_upload(u, id, key) ? 0 : -ENOENT;
 }
 
 /* Under the lock. */
-static int add(struct upload *up, struct part *part, struct staged *ret_old)
+static int add_part(struct upload *up, struct part *part,
+		    struct staged *ret_old)
 {
 	size_t i = up->n;
 	int r;
@@ -137,9 +139,9 @@ int uploads_add(struct uploads *u, const char *id, const char *key,
 		close(part->file.fd);
 	part->file.fd = -1;
 	pthread_mutex_lock(&u->lock);
-	up = find(u, id, key);
+	up = find_upload(u, id, key);
 	if (up)
-		r = add(up, part, &old);
+		r = add_part(up, part, &old);
 	pthread_mutex_unlock(&u->lock);
 	if (r < 0)
 		objects_drop(u->objects, &part->file);
@@ -154,7 +156,7 @@ struct upload *uploads_take(struct uploads *u, const char *id, const char *key)
 	struct upload *up;
 
 	LOCK_SCOPE(&u->lock);
-	up = find(u, id, key);
+	up = find_upload(u, id, key);
 	if (up) {
 		DL_DELETE(u->list, up);
 		u->n--;

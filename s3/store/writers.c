@@ -33,7 +33,7 @@ static void append(struct queue *q, struct write_job *j)
 }
 
 /* The next job, which runs; NULL: there is none that may. Under the lock. */
-static struct write_job *take(struct writers *w)
+static struct write_job *take_job(struct writers *w)
 {
 	bool may_long = w->stopping || w->n_long < WRITERS_LONG;
 	struct queue *q = &w->queues[!w->queues[0].first && may_long];
@@ -56,7 +56,7 @@ static void *writer(void *arg)
 	pthread_mutex_lock(&w->lock);
 	for (;;) {
 		w->n_idle++;
-		while (!(j = take(w)) && !w->stopping)
+		while (!(j = take_job(w)) && !w->stopping)
 			pthread_cond_wait(&w->wake, &w->lock);
 		w->n_idle--;
 		if (!j)
@@ -73,7 +73,7 @@ static void *writer(void *arg)
 }
 
 /* Under the lock, or before there is another thread. */
-static int start(struct writers *w)
+static int start_thread(struct writers *w)
 {
 	int r = thread_start(&w->threads[w->n_threads], NULL, writer, w);
 
@@ -91,7 +91,7 @@ int writers_new(struct writers **ret)
 		return -ENOMEM;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);
-	r = start(w);
+	r = start_thread(w);
 	if (r < 0) {
 		writers_free(w);
 		return r;
@@ -112,7 +112,7 @@ void writers_add(struct writers *w, struct write_job *j)
 	w->n_jobs++;
 	/* if no further thread can be had, those that there are do it */
 	if (w->n_jobs > w->n_idle && w->n_threads < WRITERS_MOST)
-		start(w);
+		start_thread(w);
 	pthread_mutex_unlock(&w->lock);
 	pthread_cond_signal(&w->wake);
 }

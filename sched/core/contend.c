@@ -42,7 +42,7 @@ static bool is_over(const struct gpu_load *g, const struct sched_node *n)
 	return n->gpu_memory_mib && g->memory_mib > n->gpu_memory_mib;
 }
 
-static void add(struct contention *c, const struct sched_job *job)
+static void add_job(struct contention *c, const struct sched_job *job)
 {
 	for (size_t k = 0; k < job->n_parts; k++) {
 		const struct sched_part *p = &job->parts[k];
@@ -68,7 +68,7 @@ void contention_see(struct contention *c, const struct cluster *cluster,
 	for (size_t i = 0; i < n; i++)
 		if (jobs[active[i]].state == JOB_RUNNING &&
 		    !jobs[active[i]].mate)
-			add(c, &jobs[active[i]]);
+			add_job(c, &jobs[active[i]]);
 	for (size_t i = 0; i < c->n; i++)
 		c->n_over += is_over(&c->gpus[i],
 				     &cluster->nodes[i / CLUSTER_GPUS_MAX]);

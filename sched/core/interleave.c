@@ -33,7 +33,7 @@ struct slots {
 	double two[STAGES]; /* the longest in it and the next */
 };
 
-static void put(struct slots *s, const struct sched_job *job, size_t offset)
+static void put_job(struct slots *s, const struct sched_job *job, size_t offset)
 {
 	const double *ns = job->stage_ns;
 	bool apart = ns[STAGE_STORAGE] > 0 || ns[STAGE_CPU] > 0;
@@ -82,7 +82,7 @@ double interleave_order(const struct sched_job *const *jobs, size_t n,
 		for (size_t i = 0; i < STAGES; i++)
 			s.one[i] = s.two[i] = -INFINITY;
 		for (size_t i = 0; i < n; i++)
-			put(&s, jobs[i], offsets[k][i]);
+			put_job(&s, jobs[i], offsets[k][i]);
 		ns = around(&s);
 		if (k && ns >= best_ns)
 			continue;

@@ -151,9 +151,9 @@ static int give_back(const struct sched_plan *p, const struct action *a,
 	return 0;
 }
 
-static int take(const struct action *a, const struct sched_part *parts,
-		struct cluster *c, struct sched_job *job, uint64_t now_ns,
-		struct err *err)
+static int take_parts(const struct action *a, const struct sched_part *parts,
+		      struct cluster *c, struct sched_job *job, uint64_t now_ns,
+		      struct err *err)
 {
 	const char *wrong = wrong_parts(c, job, parts, a->n_parts);
 
@@ -233,8 +233,8 @@ int plan_apply(const struct sched_plan *p, struct cluster *c,
 		const struct action *a = &p->actions[i];
 
 		if (a->kind == ACTION_START || a->kind == ACTION_CHANGE)
-			r = take(a, &p->parts[a->first], c, &jobs[a->job],
-				 now_ns, err);
+			r = take_parts(a, &p->parts[a->first], c, &jobs[a->job],
+				       now_ns, err);
 	}
 	for (size_t i = 0; r == 0 && i < p->n; i++)
 		if (p->actions[i].kind == ACTION_GROUP)

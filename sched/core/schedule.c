@@ -322,8 +322,8 @@ static bool still_free(struct cluster *c, const struct sched_job *job)
 }
 
 /* 1: it starts; 0: no room. */
-static int start(struct sched_schedule *s, const struct view *v, uint32_t job,
-		 struct sched_plan *ret)
+static int start_job(struct sched_schedule *s, const struct view *v,
+		     uint32_t job, struct sched_plan *ret)
 {
 	size_t n = placement_place(&s->placement, &s->scratch, &v->jobs[job],
 				   s->parts);
@@ -338,7 +338,7 @@ static int start_queued(struct sched_schedule *s, const struct view *v,
 			uint32_t job, struct sched_plan *ret)
 {
 	struct queue_shape *shape = &s->queue.shapes[v->jobs[job].shape];
-	int r = shape->stuck == s->n_decisions ? 0 : start(s, v, job, ret);
+	int r = shape->stuck == s->n_decisions ? 0 : start_job(s, v, job, ret);
 
 	if (r > 0) {
 		int e = add_running(s, entry_of(s, v, job));
@@ -394,8 +394,8 @@ static int displace(struct sched_schedule *s, const struct view *v, size_t n,
 }
 
 /* Waiting jobs behind the chosen take what is left. */
-static int fill(struct sched_schedule *s, const struct view *v,
-		struct sched_plan *ret)
+static int fill_rest(struct sched_schedule *s, const struct view *v,
+		     struct sched_plan *ret)
 {
 	const struct queue_head *head;
 	int r = 0;
@@ -457,7 +457,7 @@ static int keep_places(struct sched_schedule *s, const struct view *v,
 	if (r == 0)
 		r = displace(s, v, n_behind, ret);
 	if (r == 0 && failed && !s->ops->in_order)
-		r = fill(s, v, ret);
+		r = fill_rest(s, v, ret);
 	return r < 0 ? r : enqueue_stopped(s, v, ret);
 }
 

@@ -32,7 +32,7 @@ double storage_speed(const struct cluster *c, const struct sched_job *job)
 	return demand > job->remote_mib_s ? job->remote_mib_s / demand : 1;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_readers(const void *a, const void *b)
 {
 	const struct reader *x = a, *y = b;
 
@@ -63,7 +63,7 @@ static void cache_by_saving(const struct cluster *c, struct sched_job *jobs,
 	for (size_t i = 0; i < n; i++)
 		q[i].key =
 			-jobs[q[i].job].read_mib_s / jobs[q[i].job].dataset_mib;
-	qsort(q, n, sizeof(*q), compare);
+	qsort(q, n, sizeof(*q), compare_readers);
 	for (size_t i = 0; i < n; i++) {
 		struct sched_job *job = &jobs[q[i].job];
 
@@ -81,7 +81,7 @@ static void bandwidth(const struct cluster *c, struct sched_job *jobs,
 
 	for (size_t i = 0; i < n; i++)
 		q[i].key = storage_demand(&jobs[q[i].job]);
-	qsort(q, n, sizeof(*q), compare);
+	qsort(q, n, sizeof(*q), compare_readers);
 	for (size_t i = 0; i < n; i++) {
 		struct sched_job *job = &jobs[q[i].job];
 

@@ -385,7 +385,8 @@ static int not_started(struct live *l, uint32_t which, int error,
 	return 0;
 }
 
-static int start(struct live *l, const struct group_seat *seat, struct err *err)
+static int start_job(struct live *l, const struct group_seat *seat,
+		     struct err *err)
 {
 	uint32_t which = seat->job;
 	struct sched_job *job = &l->run.jobs[which];
@@ -450,7 +451,7 @@ static int start_group(struct live *l, uint32_t which, struct err *err)
 	int n = group_open(l, which, seats, err), r = MIN(n, 0);
 
 	for (int i = 0; r == 0 && i < n; i++)
-		r = start(l, &seats[i], err);
+		r = start_job(l, &seats[i], err);
 	group_close(seats);
 	return r;
 }
@@ -681,8 +682,8 @@ int live_run(struct live *l, struct err *err)
 /* --- the beginning and the end of a run ----------------------------------- */
 
 /* What the event clock has, and processes have not. */
-static int check(const struct live_config *c, const struct schedule_ops *policy,
-		 struct err *err)
+static int check_config(const struct live_config *c,
+			const struct schedule_ops *policy, struct err *err)
 {
 	const struct sched_workload *w = c->workload;
 
@@ -772,7 +773,7 @@ int live_init(struct live *l, const struct live_config *c, struct err *err)
 	*l = (struct live){ .c = *c };
 	r = stop_init(&l->stop, err);
 	if (r == 0)
-		r = check(c, policy, err);
+		r = check_config(c, policy, err);
 	if (r == 0)
 		r = allocate(l);
 	for (size_t i = 0; r == 0 && i < c->of.n_jobs; i++)

@@ -87,7 +87,7 @@ static int leave_files(const struct keeping *k)
 	return close_range(from, ~0u, 0) < 0 ? -errno : 0;
 }
 
-static int keep(void *ctx)
+static int keep_job(void *ctx)
 {
 	const struct keeping *k = ctx;
 	struct flock own = keeper_lock();
@@ -153,7 +153,7 @@ int process_start(struct process *p, const struct process_start *s,
 	k.lock_fd = lock_fd;
 	k.log_fd = log_fd;
 	k.control_fd = control_fd;
-	r = child_fork(&child, keep, &k, err);
+	r = child_fork(&child, keep_job, &k, err);
 	if (r < 0)
 		return r;
 	p->state = PROCESS_RUNS;

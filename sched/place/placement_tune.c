@@ -66,7 +66,7 @@ static struct demand tune_demand(const struct placement *p,
 /* --- step 3: take back ---------------------------------------------------- */
 
 /* Fewest nodes first, then most CPUs and most memory. */
-static int compare(const void *a, const void *b)
+static int compare_victims(const void *a, const void *b)
 {
 	const struct victim *x = a, *y = b;
 
@@ -118,7 +118,7 @@ static int find_victims(struct tune *t, const struct sched_plan *plan,
 					 (double)p->memory_mib / gpus };
 	}
 	if (n)
-		qsort(t->victims, n, sizeof(*t->victims), compare);
+		qsort(t->victims, n, sizeof(*t->victims), compare_victims);
 	*ret_n = n;
 	return 0;
 }

@@ -384,8 +384,8 @@ static bool leave_stranded(const struct view *v, const struct muri_team *a,
 	return found;
 }
 
-static int run(struct sched_schedule *s, const struct view *v,
-	       const struct muri_team *a, struct sched_plan *ret)
+static int run_team(struct sched_schedule *s, const struct view *v,
+		    const struct muri_team *a, struct sched_plan *ret)
 {
 	const struct sched_job *first = &v->jobs[a->jobs[0]];
 	struct muri *m = s->state;
@@ -422,7 +422,7 @@ static int place(struct sched_schedule *s, const struct view *v,
 	cluster_sync(&s->scratch, v->cluster); /* which nodes are down */
 	cluster_clear(&s->scratch);
 	for (size_t i = 0; r == 0 && i < m->n_teams; i++)
-		r = run(s, v, &m->teams[i], ret);
+		r = run_team(s, v, &m->teams[i], ret);
 	for (size_t i = 0; r == 0 && i < v->n_active; i++)
 		if (v->jobs[v->active[i]].state == JOB_RUNNING &&
 		    !m->placed[v->active[i]])

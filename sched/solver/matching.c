@@ -450,7 +450,7 @@ static bool phase(struct graph *g)
 
 /* --- all ------------------------------------------------------------------ */
 
-static void begin(struct graph *g)
+static void begin_graph(struct graph *g)
 {
 	int64_t most = 0;
 
@@ -495,7 +495,7 @@ int matching_max(const uint32_t *weight, size_t n, uint32_t *ret)
 
 	if (!nodes || !edges || !children || !rings || !queue)
 		return -ENOMEM;
-	begin(&g);
+	begin_graph(&g);
 	while (phase(&g))
 		;
 	for (size_t v = 1; v <= n; v++)

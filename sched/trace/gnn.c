@@ -56,7 +56,7 @@ static double floats(double n, uint32_t features)
 	return block(n * features * FLOAT);
 }
 
-static void keep(struct account *a, double bytes)
+static void keep_bytes(struct account *a, double bytes)
 {
 	a->kept += bytes;
 	a->peak = MAX(a->peak, a->kept);
@@ -94,12 +94,13 @@ static void gcn(struct account *a, const struct gnn_graph *g, uint32_t n)
 	/* each node gets an edge to itself */
 	double edges = g->edges + g->nodes;
 
-	keep(a, block(g->edges * FLOAT)); /* weights */
+	keep_bytes(a, block(g->edges * FLOAT)); /* weights */
 	for (uint32_t i = 0; i < n; i++) {
 		struct layer l = layer_of(g, i, n);
 
-		keep(a, 2 * floats(g->nodes, l.out) + block(edges * 2 * INDEX) +
-				block(edges * FLOAT));
+		keep_bytes(a, 2 * floats(g->nodes, l.out) +
+				      block(edges * 2 * INDEX) +
+				      block(edges * FLOAT));
 		pass(a, block(edges * 2 * l.out * FLOAT));
 	}
 }
@@ -109,9 +110,9 @@ static void sage(struct account *a, const struct gnn_graph *g, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		struct layer l = layer_of(g, i, n);
 
-		keep(a, floats(g->nodes, l.in));
+		keep_bytes(a, floats(g->nodes, l.in));
 		pass(a, floats(g->edges, l.in));
-		keep(a, 2 * floats(g->nodes, l.out));
+		keep_bytes(a, 2 * floats(g->nodes, l.out));
 	}
 }
 
@@ -123,11 +124,11 @@ static void gin(struct account *a, const struct gnn_graph *g, uint32_t n)
 	for (uint32_t i = 0; i < n - 1; i++) {
 		uint32_t in = layer_of(g, i, n).in;
 
-		keep(a, floats(g->nodes, in));
+		keep_bytes(a, floats(g->nodes, in));
 		pass(a, floats(g->edges, in));
-		keep(a, (i ? 4 : 5) * hidden);
+		keep_bytes(a, (i ? 4 : 5) * hidden);
 	}
-	keep(a, 2 * (hidden + floats(g->nodes, g->classes)));
+	keep_bytes(a, 2 * (hidden + floats(g->nodes, g->classes)));
 	pass(a, hidden);
 }
 
@@ -152,7 +153,7 @@ static void gat(struct account *a, const struct gnn_graph *g, uint32_t n)
 		pass(a, 2 * (node + self));
 		pass(a, node + self + index + message + 10 * score);
 		pass(a, 2 * node + self + index + 2 * message + 7 * score);
-		keep(a, 2 * node - self + index + message + 5 * score);
+		keep_bytes(a, 2 * node - self + index + message + 5 * score);
 	}
 	/* gradients of the last hidden layer */
 	pass(a, 2 * floats(g->nodes, HIDDEN) + 16 * floats(edges, HEADS));
@@ -171,8 +172,9 @@ double gnn_memory(enum gnn_model model, const struct gnn_graph *g,
 	struct account a = { 0 };
 	double parameters = 0;
 
-	keep(&a, block(g->edges * 2 * INDEX) + floats(g->nodes, g->features) +
-			 block(g->nodes * INDEX)); /* labels */
+	keep_bytes(&a, block(g->edges * 2 * INDEX) +
+			       floats(g->nodes, g->features) +
+			       block(g->nodes * INDEX)); /* labels */
 	models[model](&a, g, n_layers);
 	for (uint32_t i = 0; i < n_layers; i++) {
 		struct layer l = layer_of(g, i, n_layers);

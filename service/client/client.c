@@ -59,7 +59,7 @@ static void desk_fini(struct desk *d)
 
 /* --- telling -------------------------------------------------------------- */
 
-static void put(struct desk *d, const struct msg *m)
+static void put_msg(struct desk *d, const struct msg *m)
 {
 	outbox_put(&d->out, d->conn, m);
 }
@@ -78,7 +78,7 @@ static void tell_job(struct desk *d)
 				 .rest = d->definition,
 				 .n_rest = strlen(d->definition) };
 
-	put(d, &job);
+	put_msg(d, &job);
 	d->brought = true;
 	d->turn = 0;
 	d->n_told = 0;
@@ -94,7 +94,7 @@ static void tell_news(struct desk *d)
 	m.epoch = s->sweep.epoch;
 	m.a = s->sweep.splits.samples;
 	if (d->turn != s->turn) {
-		put(d, &m);
+		put_msg(d, &m);
 		d->turn = s->turn;
 		d->n_told = 0;
 	}
@@ -102,7 +102,7 @@ static void tell_news(struct desk *d)
 	m.a = 0;
 	while (d->n_told < s->sweep.n_done) {
 		m.split = s->sweep.done[d->n_told++];
-		put(d, &m);
+		put_msg(d, &m);
 	}
 }
 
@@ -165,7 +165,7 @@ static int message(struct conn *c, unsigned char *bytes, size_t n, uint64_t now)
 	}
 }
 
-static uint64_t fill(struct conn *c, uint64_t now)
+static uint64_t fill_desk(struct conn *c, uint64_t now)
 {
 	struct desk *d = c->user;
 	struct msg hello = { .type = PREPD_HELLO,
@@ -176,7 +176,7 @@ static uint64_t fill(struct conn *c, uint64_t now)
 
 	if (!d->greeted) {
 		d->greeted = true;
-		put(d, &hello);
+		put_msg(d, &hello);
 	}
 	if (!outbox_fill(&d->out, c, now) && d->dropped)
 		shelf_closed(d->links->shelf);
@@ -210,7 +210,7 @@ static void ended(struct conn *c, int why)
 
 static const struct conn_ops dispatcher_ops = {
 	.message = message,
-	.fill = fill,
+	.fill = fill_desk,
 	.ended = ended,
 };
 
@@ -243,7 +243,7 @@ static uint64_t beat(struct desk *d, uint64_t now)
 
 	if (now >= d->beat_at) {
 		m.b = shelf_target(d->links->shelf);
-		put(d, &m);
+		put_msg(d, &m);
 		d->beat_at = now + d->beat_ns;
 	}
 	return d->beat_at;
@@ -258,7 +258,7 @@ static void drop_job(struct desk *d)
 		return;
 	d->dropped = true;
 	if (d->welcome)
-		put(d, &drop);
+		put_msg(d, &drop);
 	else
 		shelf_closed(d->links->shelf);
 }

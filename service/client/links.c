@@ -266,7 +266,7 @@ static int message(struct conn *c, unsigned char *bytes, size_t n, uint64_t now)
 	}
 }
 
-static uint64_t fill(struct conn *c, uint64_t now)
+static uint64_t fill_link(struct conn *c, uint64_t now)
 {
 	struct link_worker *w = c->user;
 	struct msg hello = { .type = PREPD_HELLO,
@@ -323,7 +323,7 @@ static void ended(struct conn *c, int why)
 
 static const struct conn_ops worker_ops = {
 	.message = message,
-	.fill = fill,
+	.fill = fill_link,
 	.apart = apart,
 	.ended = ended,
 };
@@ -484,7 +484,7 @@ void links_init(struct links *l)
 	l->alone_since = tick_now(l->tick);
 }
 
-static struct link_worker *find(const struct links *l, uint64_t id)
+static struct link_worker *find_worker(const struct links *l, uint64_t id)
 {
 	struct link_worker *w;
 
@@ -552,7 +552,7 @@ void links_add(struct links *l, uint64_t id, const char *address)
 	struct link_worker *w = NULL;
 	struct err err = { 0 };
 
-	if (find(l, id))
+	if (find_worker(l, id))
 		return;
 	if (link_new(l, id, address, &w, &err) < 0) {
 		log_warn("worker %s: skipped: %s", address, err.text);
@@ -566,7 +566,7 @@ void links_add(struct links *l, uint64_t id, const char *address)
 
 void links_remove(struct links *l, uint64_t id)
 {
-	struct link_worker *w = find(l, id);
+	struct link_worker *w = find_worker(l, id);
 
 	if (!w)
 		return;
@@ -589,7 +589,7 @@ void links_remove(struct links *l, uint64_t id)
 
 void links_failed(struct links *l, uint64_t id, const char *why)
 {
-	struct link_worker *w = find(l, id);
+	struct link_worker *w = find_worker(l, id);
 
 	if (!w || w->failed)
 		return;

@@ -19,7 +19,7 @@ static const char magic[8] = "gpemujrn";
  * thousand splits */
 enum { SLACK = 1 << 20 };
 
-static void begin(unsigned char ret[JOURNAL_START])
+static void begin_journal(unsigned char ret[JOURNAL_START])
 {
 	memcpy(ret, magic, sizeof(magic));
 	wire_put(ret + sizeof(magic), JOURNAL_VERSION, 4);
@@ -36,7 +36,7 @@ static bool all_zero(const unsigned char *bytes, size_t n)
 }
 
 /* The next record. 1; 0: the end, or a tail; -EBADMSG. */
-static int next(struct wire *w, const unsigned char **ret, size_t *ret_n)
+static int next_record(struct wire *w, const unsigned char **ret, size_t *ret_n)
 {
 	struct wire at = *w;
 	uint32_t n = (uint32_t)wire_get(&at, 4);
@@ -69,7 +69,7 @@ int journal_scan(const unsigned char *bytes, size_t n, journal_fn fn, void *ctx,
 	int r;
 
 	*ret_good = 0;
-	begin(start);
+	begin_journal(start);
 	/* it was killed before the start was complete */
 	if (n < JOURNAL_START)
 		return memcmp(bytes, start, n) && !all_zero(bytes, n) ? -EBADMSG
@@ -82,7 +82,7 @@ int journal_scan(const unsigned char *bytes, size_t n, journal_fn fn, void *ctx,
 	if (memcmp(bytes, start, JOURNAL_START) != 0)
 		return -EPROTONOSUPPORT;
 	*ret_good = JOURNAL_START;
-	while ((r = next(&w, &record, &n_record)) == 1) {
+	while ((r = next_record(&w, &record, &n_record)) == 1) {
 		r = fn(ctx, record, n_record);
 		if (r < 0)
 			return r;
@@ -135,7 +135,7 @@ static int replay(struct journal *j, struct book *book, struct err *err)
 
 /* --- writing -------------------------------------------------------------- */
 
-static int put(int fd, const struct msg *event, uint64_t *bytes)
+static int put_record(int fd, const struct msg *event, uint64_t *bytes)
 {
 	size_t n = PREPD_HEAD + event->n_rest;
 	_cleanup_free_ unsigned char *record = malloc(JOURNAL_RECORD + n);
@@ -159,7 +159,7 @@ static int put(int fd, const struct msg *event, uint64_t *bytes)
 
 int journal_put(struct journal *j, const struct msg *event)
 {
-	return j->fd < 0 ? 0 : put(j->fd, event, &j->bytes);
+	return j->fd < 0 ? 0 : put_record(j->fd, event, &j->bytes);
 }
 
 int journal_sync(struct journal *j)
@@ -176,7 +176,7 @@ static int put_fresh(void *ctx, const struct msg *event)
 {
 	struct fresh *f = ctx;
 
-	return put(f->fd, event, &f->bytes);
+	return put_record(f->fd, event, &f->bytes);
 }
 
 static int write_fresh(struct fresh *f, const struct book *book)
@@ -184,7 +184,7 @@ static int write_fresh(struct fresh *f, const struct book *book)
 	unsigned char start[JOURNAL_START];
 	int r;
 
-	begin(start);
+	begin_journal(start);
 	r = util_write_all(f->fd, start, sizeof(start));
 	f->bytes = sizeof(start);
 	if (r == 0)

@@ -617,7 +617,7 @@ static int message(struct conn *c, unsigned char *bytes, size_t n, uint64_t now)
 	}
 }
 
-static uint64_t fill(struct conn *c, uint64_t now)
+static uint64_t fill_guest(struct conn *c, uint64_t now)
 {
 	struct guest *g = c->user;
 
@@ -641,7 +641,7 @@ static void ended(struct conn *c, int why)
 
 static const struct conn_ops guest_ops = {
 	.message = message,
-	.fill = fill,
+	.fill = fill_guest,
 	.ended = ended,
 };
 

@@ -41,7 +41,7 @@ static bool is_running(const struct fleet_slot *s)
 	return s->child.pid > 0;
 }
 
-static void start(struct fleet *f, int i)
+static void start_worker(struct fleet *f, int i)
 {
 	struct fleet_slot *s = &f->slot[i];
 	char env[32], shell[] = "/bin/sh", flag[] = "-c";
@@ -127,7 +127,7 @@ void fleet_step(struct fleet *f, uint32_t n)
 		if (is_running(&f->slot[i]))
 			continue;
 		if (tick_wall() >= f->slot[i].not_before)
-			start(f, i);
+			start_worker(f, i);
 		if (!is_running(&f->slot[i]))
 			due = MIN(due, f->slot[i].not_before);
 		running++; /* or is the next to be */

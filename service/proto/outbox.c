@@ -19,7 +19,7 @@ void outbox_init(struct outbox *o)
 	o->end = &o->first;
 }
 
-static struct outbox_item *take(struct outbox *o)
+static struct outbox_item *take_item(struct outbox *o)
 {
 	struct outbox_item *i = o->first;
 
@@ -36,7 +36,7 @@ void outbox_fini(struct outbox *o)
 {
 	struct outbox_item *i;
 
-	while ((i = take(o)))
+	while ((i = take_item(o)))
 		free(i);
 	o->closes = 0;
 }
@@ -75,7 +75,7 @@ void outbox_refuse(struct outbox *o, struct conn *c, int error, const char *why)
 
 bool outbox_fill(struct outbox *o, struct conn *c, uint64_t now)
 {
-	struct outbox_item *i = take(o);
+	struct outbox_item *i = take_item(o);
 	int r;
 
 	if (!i) {

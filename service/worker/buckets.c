@@ -151,7 +151,7 @@ static uint64_t longest(const struct buckets *b, const uint32_t *sample)
 }
 
 /* The round that was taken, in memory that no batch uses. */
-static const uint32_t *put(struct buckets *b, uint64_t *ret_spread)
+static const uint32_t *put_round(struct buckets *b, uint64_t *ret_spread)
 {
 	uint32_t *at = b->ring + (size_t)b->turn * b->per_round;
 	uint64_t least = UINT64_MAX, most = 0;
@@ -178,7 +178,7 @@ const uint32_t *buckets_next(struct buckets *b, uint64_t *ret_spread)
 					     (void *)(uintptr_t)sample);
 
 		if (rounds_take(b->rounds, bucket, b->taken))
-			return put(b, ret_spread);
+			return put_round(b, ret_spread);
 	}
 	return NULL;
 }

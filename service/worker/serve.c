@@ -88,7 +88,8 @@ static bool has_enough(const struct readers *s, uint64_t job)
 
 /* The first READ of an epoch: what the trainer has not acknowledged is sent,
  * maybe again. */
-static void begin(struct reader *r, const struct task *t, const struct msg *m)
+static void begin_reader(struct reader *r, const struct task *t,
+			 const struct msg *m)
 {
 	r->epoch = m->epoch;
 	/* of a shared job the trainer knows, of another this worker */
@@ -116,7 +117,7 @@ static int take_read(struct reader *r, const struct msg *m, uint64_t now)
 			(struct sweep_reader){ .next = m->c, .n_read = m->c };
 	}
 	if (first || r->epoch != m->epoch)
-		begin(r, t, m);
+		begin_reader(r, t, m);
 	if (m->a > r->sent || m->b < m->a)
 		return -EPROTO;
 	if (r->sent == r->upto) /* else it was granted before */
@@ -404,7 +405,7 @@ static void stop(struct serve *s, const char *why)
 
 /* --- jobs ----------------------------------------------------------------- */
 
-static struct post *find(const struct serve *s, uint64_t job)
+static struct post *find_post(const struct serve *s, uint64_t job)
 {
 	struct post *p;
 
@@ -447,7 +448,7 @@ static int take_job(struct serve *s, const struct msg *m)
 				 .tick = s->c.tick,
 				 .changed = changed,
 				 .ctx = s };
-	struct post *p = find(s, m->job);
+	struct post *p = find_post(s, m->job);
 	uint32_t n;
 	int r;
 
@@ -579,7 +580,7 @@ static int from_dispatcher(struct conn *c, unsigned char *bytes, size_t n,
 		s->left = true;
 		return 0;
 	}
-	p = find(s, m.job);
+	p = find_post(s, m.job);
 	if (!p)
 		return 0;
 	switch (m.type) {
@@ -672,7 +673,7 @@ static uint64_t keep_dispatcher(struct serve *s, uint64_t now)
 
 static struct task *task_of(void *ctx, uint64_t job)
 {
-	struct post *p = find(ctx, job);
+	struct post *p = find_post(ctx, job);
 
 	return p ? p->task : NULL;
 }

@@ -92,7 +92,7 @@ static size_t bytes_of(const struct delivery *d)
 }
 
 /* The rest of a BATCH. */
-static void fill(unsigned char *rest, const struct delivery *d)
+static void fill_batch(unsigned char *rest, const struct delivery *d)
 {
 	size_t table = msg_batch_table(d->n);
 	unsigned char *at = rest + table;
@@ -134,7 +134,7 @@ static int shared_add(struct shared *w, const struct task_batch *b)
 		return r;
 	}
 	/* only now its number is used up */
-	fill(parcel_body(copy->parcel), &b->d);
+	fill_batch(parcel_body(copy->parcel), &b->d);
 	parcel_seal(copy->parcel, &w->key, w->job, copy->position);
 	return 0;
 }
@@ -232,7 +232,7 @@ bool task_has_splits(const struct task *t)
 
 /* --- splits --------------------------------------------------------------- */
 
-static void fail(struct task *t, const char *why)
+static void fail_task(struct task *t, const char *why)
 {
 	t->failed = t->stopping = true;
 	snprintf(t->err.text, sizeof(t->err.text), "%s", why);
@@ -263,10 +263,10 @@ void task_epoch(struct task *t, uint64_t epoch, uint64_t n)
 	if (splits_init(&t->splits,
 			t->c.mode == SPLIT_OFF ? SPLIT_OFF : SPLIT_DYNAMIC, n,
 			t->c.batch, t->c.per_split, NULL, 0) < 0)
-		fail(t, "out of memory for the splits of an epoch");
+		fail_task(t, "out of memory for the splits of an epoch");
 	t->split = calloc(t->splits.n + 1, sizeof(*t->split));
 	if (!t->split)
-		fail(t, "out of memory for the splits of an epoch");
+		fail_task(t, "out of memory for the splits of an epoch");
 	if (t->pipeline)
 		pipeline_interrupt(t->pipeline);
 	pthread_cond_signal(&t->work);
@@ -403,8 +403,9 @@ static bool move(struct task *t)
 		return false;
 	if (r < 0) {
 		pthread_mutex_lock(&t->lock);
-		fail(t, r == -EFBIG ? "a batch is larger than --share-window"
-				    : "out of memory for a batch to share");
+		fail_task(t, r == -EFBIG
+				     ? "a batch is larger than --share-window"
+				     : "out of memory for a batch to share");
 		pthread_mutex_unlock(&t->lock);
 		t->c.changed(t->c.ctx);
 		return false;

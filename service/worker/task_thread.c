@@ -73,7 +73,7 @@ static bool take_split(struct task *t, struct range *ret)
 }
 
 /* Start the stages on `n` samples, in batches. */
-static void add(struct task *t, const uint32_t *order, uint64_t n)
+static void add_samples(struct task *t, const uint32_t *order, uint64_t n)
 {
 	t->n_in += (n + t->c.batch - 1) / t->c.batch;
 	pipeline_add(t->pipeline, t->current, order, n);
@@ -100,7 +100,7 @@ static void add_rounds(struct task *t)
 			buckets_begin(t->buckets, s->schedule.order, s->data.n);
 			continue;
 		}
-		add(t, order, n);
+		add_samples(t, order, n);
 		__atomic_fetch_add(&t->c.totals->n_rounds, 1, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&t->c.totals->spread, spread,
 				   __ATOMIC_RELAXED);
@@ -113,7 +113,7 @@ static void add_splits(struct task *t)
 	struct range range;
 
 	while (t->n_in < t->windows && take_split(t, &range))
-		add(t, t->stages.schedule.order + range.first, range.n);
+		add_samples(t, t->stages.schedule.order + range.first, range.n);
 }
 
 /* Time that was spent since the batch before, of the clocks that only run while
@@ -141,7 +141,7 @@ static void set_position(const struct task *t, struct task_batch *b)
 }
 
 /* Keep a batch; the loop sends it. */
-static void keep(struct task *t, const struct delivery *d)
+static void keep_batch(struct task *t, const struct delivery *d)
 {
 	uint64_t cost = spent(t, d);
 	struct task_batch *b;
@@ -199,14 +199,14 @@ static int go_on(struct task *t, struct err *err)
 		add_rounds(t);
 	} else if (pipeline_left(t->pipeline) == 0) {
 		begin_pass(t);
-		add(t, t->stages.schedule.order, t->stages.data.n);
+		add_samples(t, t->stages.schedule.order, t->stages.data.n);
 	}
 	if (pipeline_left(t->pipeline) == 0)
 		return 0;
 	r = pipeline_next(t->pipeline, TICK_NEVER, &d, err);
 	t->n_in -= r == 0;
 	if (r == 0)
-		keep(t, &d);
+		keep_batch(t, &d);
 	/* another epoch has begun, or it stops */
 	return r == -ECANCELED && has_turned(t) ? 0 : r;
 }

@@ -169,7 +169,7 @@ static int open_output(const struct smi_server *s, FILE **ret, struct err *err)
 }
 
 /* Print why it ends; the exit status, which is nvidia-smi's 6 of -ENXIO. */
-static int fail(int r, const struct err *err)
+static int fail_query(int r, const struct err *err)
 {
 	if (r != -ENXIO || err->text[0])
 		return cli_fail(r, err);
@@ -375,7 +375,7 @@ static int monitor(const struct cli_program *program, const char *known,
 	if (r == 0 && status == EXIT_STATUS_DONE)
 		r = watch(&o, processes, &err);
 	conf_free(monitor_fields, &o);
-	return r < 0 ? fail(r, &err) : status;
+	return r < 0 ? fail_query(r, &err) : status;
 }
 
 /* Each returns the exit status; argv[0] is its name. */
@@ -560,8 +560,8 @@ static int mark(const struct options *o, const struct conf_list *gpus,
 	return r;
 }
 
-static int run(const struct options *o, const struct smi_query *q,
-	       uint64_t pause_ns, struct err *err)
+static int run_query(const struct options *o, const struct smi_query *q,
+		     uint64_t pause_ns, struct err *err)
 {
 	FILE *f;
 	int r = open_output(&o->server, &f, err);
@@ -610,8 +610,8 @@ static char **spell(int *argc, char **argv)
 }
 
 /* What goes together; the pause between two, 0: once. */
-static int check(const struct options *o, const char *seconds,
-		 uint64_t *ret_pause_ns, struct err *err)
+static int check_options(const struct options *o, const char *seconds,
+			 uint64_t *ret_pause_ns, struct err *err)
 {
 	double pause = o->loop_ms > 0 ? o->loop_ms / 1000 : o->loop_s;
 
@@ -650,7 +650,7 @@ static int answer(const struct options *o, const char *seconds)
 	struct smi_query q = { .processes = o->query_apps };
 	struct err err = { 0 };
 	uint64_t pause_ns = 0;
-	int r = check(o, seconds, &pause_ns, &err);
+	int r = check_options(o, seconds, &pause_ns, &err);
 
 	if (r < 0) {
 		log_error("%s", err.text);
@@ -664,8 +664,8 @@ static int answer(const struct options *o, const char *seconds)
 		puts(err.text); /* on stdout, as nvidia-smi does */
 		return EXIT_STATUS_USAGE;
 	}
-	r = run(o, &q, pause_ns, &err);
-	return r < 0 ? fail(r, &err) : EXIT_STATUS_DONE;
+	r = run_query(o, &q, pause_ns, &err);
+	return r < 0 ? fail_query(r, &err) : EXIT_STATUS_DONE;
 }
 
 int main(int argc, char **argv)
