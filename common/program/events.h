@@ -25,7 +25,9 @@ struct event_timer {
 	struct event_timer *next;
 };
 
-enum { EVENTS_AT_ONCE = 64 };
+enum {
+	EVENTS_AT_ONCE = 64
+}; /* arbitrary: a system call is small beside them */
 
 struct events {
 	int epoll_fd, n_ready;
@@ -39,9 +41,10 @@ void events_fini(struct events *l);
 
 /* Watch e->fd. -errno. */
 int events_add(struct events *l, struct event *e, uint32_t wanted);
-/* Change what is waited for. */
+/* Change what is waited for; one that is ready already is still called. */
 void events_want(struct events *l, struct event *e, uint32_t wanted);
-/* Stop watching; the descriptor stays open. */
+/* Stop watching: it is called no more, and may be freed. The descriptor stays
+ * open. */
 void events_remove(struct events *l, struct event *e);
 /* The same, and close it. */
 void events_close(struct events *l, struct event *e);
@@ -59,7 +62,7 @@ int events_turn(struct events *l, bool wait);
 /* For a program with a clock of its own, its two halves without the timers:
  * wait for descriptors, at most `ms` (-1: no limit); -errno. Serve them. */
 int events_wait(struct events *l, int ms);
-void events_call(struct events *l);
+void events_call(struct events *l); /* not from a callback, as events_turn */
 
 /* The timer is to be called in `ns` at the latest. */
 static inline void event_timer_in(struct event_timer *t, uint64_t ns)

@@ -172,8 +172,12 @@ static int compare_points(const struct storage_profile *profile,
 			continue;
 		if (predict_point(profile, m, &s) < 0)
 			return -ENOMEM;
-		printf("%-28s %10.5g %+5.0f %%", point_text(m, text), m->per_s,
-		       off(s.per_s, m->per_s));
+		printf("%-28s ", point_text(m, text));
+		if (m->kind == POINT_KEPT)
+			printf("%18s", "");
+		else
+			printf("%10.5g %+5.0f %%", m->per_s,
+			       off(s.per_s, m->per_s));
 		/* first bytes of several GETs wait for the bytes of others,
 		 * which the model does not say */
 		if (m->kind != POINT_GET || m->depth == 1)

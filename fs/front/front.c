@@ -453,9 +453,11 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino,
 	int r = 0;
 
 	(void)fi;
-	if (!front_is_ctl(ino) && !f->c.upper &&
+	/* what a FUSE mount of the device would be asked again, also after a
+	 * read, which changes the time of access. The way to the control files
+	 * costs nothing, whatever the faults */
+	if (ino != FUSE_ROOT_ID && !front_is_ctl(ino) && !f->c.upper &&
 	    server_keeps_names(f->c.server, &kept_ns)) {
-		/* the kernel had them, and asks again */
 		wait_for(f, STORAGE_LOOKUP, (uint32_t)(ino - 1),
 			 &(struct wait){ .req = req,
 					 .ino = ino,

@@ -92,6 +92,8 @@ void front_entry(const struct front *f, fuse_ino_t ino,
 {
 	double kept = front_is_ctl(ino) ? FRONT_TIMEOUT_S : front_kept_s(f);
 
+	if (!ino && kept < FRONT_TIMEOUT_S)
+		kept = 0; /* FUSE's default for what does not exist */
 	*ret = (struct fuse_entry_param){ .ino = ino,
 					  .attr_timeout = kept,
 					  .entry_timeout = kept };

@@ -12,12 +12,13 @@
 #include "fs/front/front_private.h"
 #include "fs/upper/upper.h"
 
-/* The tree never changes, and nobody else changes the writable folder: the
- * kernel may cache names and attributes a day. */
+/* Of control files and what is in the writable folder, which nobody else
+ * changes: the kernel may keep names and attributes a day. */
 #define FRONT_TIMEOUT_S 86400.0
 
-/* The same of the dataset's names, with a profile that says how long they are
- * kept. */
+/* Wall seconds that the kernel may keep a name of the dataset and its
+ * attributes: `names` of the profile, times the time scale, else
+ * FRONT_TIMEOUT_S. */
 double front_kept_s(const struct front *f);
 
 bool front_is_ctl(fuse_ino_t ino);

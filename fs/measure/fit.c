@@ -822,11 +822,12 @@ static int simulate(const struct storage_profile *profile,
 static void predict_kept(const struct storage_profile *profile,
 			 struct point *ret)
 {
-	double ns = profile->names.source ? (double)profile->names.kept_ns
-					  : POINT_KEPT_MOST;
+	double ns = profile->names.source ? (double)MIN(profile->names.kept_ns,
+							POINT_KEPT_MOST)
+					  : (double)POINT_KEPT_MOST;
 
 	ret->n = 1;
-	ret->per_s = (double)NS_PER_S / ns;
+	ret->per_s = 0;
 	for (int i = 0; i < POINT_QUANTILES; i++)
 		ret->ns[i] = ns;
 }

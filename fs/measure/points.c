@@ -20,7 +20,7 @@ const double point_quantiles[POINT_QUANTILES] = {
 };
 
 static const char *const names[POINT_N_KINDS] = {
-	"random", "sequential", "get", "lookup", "open", "readdir", "name kept"
+	"random", "sequential", "get", "lookup", "open", "readdir", "kept"
 };
 
 static void add_point(struct points *p, enum point_kind kind, uint64_t bytes,
@@ -180,7 +180,7 @@ static int take_point(struct points *p, const json_t *j)
 			"kind", &name, "bytes", &bytes, "depth", &depth, "n",
 			&n, "per_s", &per_s, "mean_ns", &mean, "ns", &ns,
 			"rest_ns", &rest) < 0 ||
-	    (kind = kind_of(name)) < 0 || n < 1 || !(per_s > 0) ||
+	    (kind = kind_of(name)) < 0 || n < 1 || !(per_s >= 0) ||
 	    !(mean >= 0) || !(rest >= 0) ||
 	    json_array_size(ns) != POINT_QUANTILES)
 		return -EINVAL;

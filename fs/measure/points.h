@@ -43,12 +43,12 @@ struct point {
 	uint64_t n;
 	double rest_ns; /* median of a GET, from its first byte to the last */
 	double mean_ns;
-	double per_s;		    /* operations */
+	double per_s;		    /* operations; POINT_KEPT: 0 */
 	double ns[POINT_QUANTILES]; /* of their durations */
 };
 
 /* A name that is known for so long is taken to be known for ever. Arbitrary:
- * beyond FUSE's 1 s and the 3 s of NFS. */
+ * beyond FUSE's 1 s and the first 3 s of NFS. */
 #define POINT_KEPT_MOST (5 * NS_PER_S)
 
 enum { POINTS_MAX = 64 };

@@ -17,8 +17,8 @@
  * file of the user's, which is only read.
  */
 
-/* Folders of small files, for lookups, opens and lists. Arbitrary: enough for
- * quantiles, few enough to be made on a slow server. */
+/* Folders of small files, for all that is done with names. Arbitrary: enough
+ * for quantiles, few enough to be made on a slow server. */
 enum { AREA_FOLDERS = 16, AREA_FILES = 64 };
 
 struct area {
@@ -50,7 +50,8 @@ void area_forget(const struct area *a);
 enum { PROBE_BYTES = 64 << 20 };
 
 /*
- * Fill in the results of `p`: operations for `ns` of time, at least a few.
+ * Fill in the results of `p`: reads for `ns` of time, at least a few; names for
+ * as long as they take, at most POINT_KEPT_MOST.
  * Reads go through io_uring, `p->depth` of them in flight from one thread.
  * -ENODATA: cannot be measured here, `why` (static) is the reason. -EINTR:
  * `stop` came. Else -errno with a text.

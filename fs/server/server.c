@@ -66,8 +66,10 @@ int server_new(const struct server_config *config, struct server **ret,
 		    : storage_profile_load(config->storage, &s->storage, err);
 	if (r == 0 && config->is_store)
 		storage_profile_expose(s->storage);
-	if (r == 0)
+	if (r == 0) {
+		server_see_names(s);
 		r = start_fetcher(s, err);
+	}
 	if (r == 0)
 		r = stack_init(s, &read_split, err);
 	if (r < 0)
@@ -138,13 +140,8 @@ const struct storage_profile *server_storage(const struct server *s)
 
 bool server_keeps_names(struct server *s, uint64_t *ret)
 {
-	bool known;
-
-	pthread_mutex_lock(&s->lock);
-	known = s->storage->names.source != NULL;
-	*ret = s->storage->names.kept_ns;
-	server_unlock(s);
-	return known;
+	*ret = __atomic_load_n(&s->keeps_names_ns, __ATOMIC_RELAXED);
+	return *ret != UINT64_MAX;
 }
 
 uint64_t server_device_bytes(const struct server *s, uint64_t bytes)

@@ -47,7 +47,7 @@ struct tick *server_tick(const struct server *s);
 /* The device's profile at the start. */
 const struct storage_profile *server_storage(const struct server *s);
 /* How long a client's kernel keeps names of it, emulated ns; false: as long as
- * it has memory. */
+ * it has memory. Names that it has keep the time of the profile before. */
 bool server_keeps_names(struct server *s, uint64_t *ret);
 /* What the device moves for so many bytes of the writable folder. */
 uint64_t server_device_bytes(const struct server *s, uint64_t bytes);

@@ -323,6 +323,7 @@ static int swap_storage(struct server *s, struct storage_profile **profile,
 	device = fetcher_swap_device(s->fetcher, device);
 	old = s->storage;
 	s->storage = *profile;
+	server_see_names(s);
 	server_unlock(s);
 	device_free(device);
 	*profile = old;

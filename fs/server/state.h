@@ -69,7 +69,9 @@ struct server {
 	 * of large memory under it.
 	 */
 	pthread_mutex_t lock;
-	struct object *dead; /* freed after the lock is released */
+	uint64_t
+		keeps_names_ns; /* atomic; UINT64_MAX: they are not forgotten */
+	struct object *dead;	/* freed after the lock is released */
 	struct storage_profile *storage;
 	struct object *flights; /* uthash by key: objects in flight */
 	struct cache_counts reads;
@@ -87,6 +89,15 @@ struct server {
 	uint64_t held_bytes;	     /* by handles, cached or not */
 	uint64_t filling_bytes;	     /* of objects in flight */
 };
+
+/* With another profile. */
+static inline void server_see_names(struct server *s)
+{
+	uint64_t ns = s->storage->names.source ? s->storage->names.kept_ns
+					       : UINT64_MAX;
+
+	__atomic_store_n(&s->keeps_names_ns, ns, __ATOMIC_RELAXED);
+}
 
 /* 0: inside until server_leave; -ECONNABORTED with a text: it has stopped. */
 static inline int server_enter(struct server *s, struct err *err)

@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -29,7 +30,6 @@ struct piece {
 };
 
 struct link {
-	struct tick *clock;
 	uint64_t delay_ns;
 	double ns_per_byte;
 	uint64_t free_ns; /* when the last byte taken has left the sender */
@@ -51,21 +51,15 @@ static bool wait_input(struct link *l, bool open)
 		.events = POLLIN,
 	};
 	struct piece *p = next_due(l);
-	uint64_t now = tick_now(l->clock);
-	uint64_t ns = p && p->due_ns > now ? p->due_ns - now : 0;
-	struct timespec left = {
-		.tv_sec = (time_t)(ns / NS_PER_S),
-		.tv_nsec = (long)(ns % NS_PER_S),
-	};
 
-	return ppoll(&in, 1, p ? &left : NULL, NULL) > 0;
+	return tick_poll(&in, 1, p ? p->due_ns : TICK_NEVER) > 0;
 }
 
 /* One piece from standard input; false at its end. */
 static bool take(struct link *l)
 {
 	struct piece *p = &l->pieces[l->taken % N_PIECES];
-	uint64_t now = tick_now(l->clock);
+	uint64_t now = tick_wall();
 	ssize_t n = read(STDIN_FILENO, p->data, sizeof(p->data));
 
 	if (n <= 0)
@@ -83,7 +77,7 @@ static bool give(struct link *l)
 {
 	struct piece *p;
 
-	while ((p = next_due(l)) && p->due_ns <= tick_now(l->clock)) {
+	while ((p = next_due(l)) && p->due_ns <= tick_wall()) {
 		for (size_t at = 0; at < p->bytes;) {
 			ssize_t n = write(STDOUT_FILENO, p->data + at,
 					  p->bytes - at);
@@ -104,13 +98,10 @@ int main(int argc, char **argv)
 	double mb_per_s = argc == 3 ? atof(argv[2]) : -1;
 	bool open = true;
 
-	if (ms < 0 || mb_per_s <= 0) {
+	if (!(ms >= 0) || !(mb_per_s > 0)) {
 		fprintf(stderr, "usage: bench_link MS MB_PER_S\n");
 		return 2;
 	}
-	l.clock = tick_new(1, 0);
-	if (!l.clock)
-		return 1;
 	l.delay_ns = (uint64_t)(ms * NS_PER_MS);
 	l.ns_per_byte = (double)NS_PER_S / (mb_per_s * 1e6);
 	while (open || next_due(&l)) {
@@ -119,6 +110,5 @@ int main(int argc, char **argv)
 		if (!give(&l))
 			break;
 	}
-	tick_free(l.clock);
 	return 0;
 }

@@ -136,25 +136,27 @@ def mounted(o, command, at, **pipes):
 def far_away(o, folder, at):
     """sshfs to a server on this machine, over a link with delay and bandwidth."""
     link = [BUILD / "tests/bench/bench_link", str(LINK_MS), str(MB_PER_S)]
-    chain, last = [], None
-    for command in (link, [SFTP_SERVER], link):
-        p = subprocess.Popen(
-            command, stdin=last.stdout if last else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        if last:
-            last.stdout.close()
-        chain.append(p)
-        last = p
-    o.servers += [p.pid for p in chain]
-    ends = {"stdin": last.stdout, "stdout": chain[0].stdin}
+    chain, ends = [], []
     try:
-        with mounted(o, ["sshfs", "-o", "passive,dir_cache=no", f"near:{folder}"], at, **ends):
-            for end in ends.values():
+        for command in (link, [SFTP_SERVER], link):
+            chain.append(subprocess.Popen(
+                command, stdin=ends.pop() if ends else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            ))
+            o.servers.append(chain[-1].pid)
+            ends.append(chain[-1].stdout)
+        ends.append(chain[0].stdin)
+        with mounted(o, ["sshfs", "-o", "passive,dir_cache=no", f"near:{folder}"],
+                     at, stdin=ends[0], stdout=ends[1]):
+            for end in ends:
                 end.close()
             yield at
     finally:
         for p in chain:  # each ends when its input does
+            for end in (p.stdin, p.stdout):
+                if end:
+                    end.close()
+        for p in chain:
             p.wait()
             o.servers.remove(p.pid)
 

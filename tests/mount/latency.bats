@@ -145,7 +145,7 @@ measure()
 	for try in 1 2 3; do
 		run -0 gpemu-profile measure --storage "$mp/data" --seconds .15 \
 			--state $try.state --output found.yaml --json found.json
-		[[ "$output" == *"lookups, opens and lists, as a file has no names"* ]]
+		[[ "$output" == *"lookups, opens, lists and how long names are kept, as a file has no names"* ]]
 		[[ "$output" != *"are taken from"* ]]
 		gpemu-profile measure --storage "$mp/data" --state $try.state \
 			--output found.yaml 2>&1 | grep -q " points are taken from $try.state"
@@ -167,6 +167,27 @@ measure()
 		END
 	done
 	false
+}
+
+# bats test_tags=slow
+@test "measure --storage finds for how long the kernel keeps names" {
+	local keeps
+	command -v bindfs >/dev/null || skip "bindfs is not installed"
+	[ "$(id -u)" -eq 0 ] || skip "only root can drop the kernel's cache of names"
+	cd "$BATS_TEST_TMPDIR"
+	mkdir lab
+	for keeps in 0 1; do
+		bindfs -o "entry_timeout=$keeps,attr_timeout=$keeps" lab "$mp"
+		gpemu-profile measure --storage "$mp" --space 32M --seconds .02 \
+			--output "keeps$keeps.yaml"
+		fusermount3 -u "$mp"
+	done
+	grep -A3 '^names:' keeps0.yaml | grep -q '^  kept: 0.00s$'
+	grep -A3 '^names:' keeps1.yaml | grep -Eq '^  kept: (0.9|1.0|1.1).s$'
+	run -0 gpemu-profile show ./keeps1.yaml
+	[[ "$output" == *"names       kept for "*" by a client's kernel"* ]]
+	gpemu-profile measure --storage lab --space 32M --seconds .02 --output lab.yaml
+	! grep -q '^names:' lab.yaml || false
 }
 
 @test "measure --storage removes what it made, also when it is stopped" {

@@ -86,11 +86,21 @@ f = os.open(sys.argv[1], os.O_RDONLY)
 os.fstat(f), os.fstat(f)' "$mp/c0/f00000"
 		fusermount3 -u "$mp"
 		eventually no_daemon
-		# c0 and its file; then four times, and each fstat
+		# c0 and its file; with 0s each time, and for each fstat
 		grep -c ',lookup,' "$BATS_TEST_TMPDIR/k.csv" >>"$BATS_TEST_TMPDIR/n"
 	done
 	[ "$(sed -n 1p "$BATS_TEST_TMPDIR/n")" -eq 2 ]
 	[ "$(sed -n 2p "$BATS_TEST_TMPDIR/n")" -ge 10 ]
+	# half a second, of emulated time; a name that is not there is not kept
+	echo "$storage, names: {source: s, kept: 10s}}" >"$BATS_TEST_TMPDIR/k.yaml"
+	gpemu-fs "$src" "$mp" -s "$BATS_TEST_TMPDIR/k.yaml" --time-scale .05 \
+		--trace "$BATS_TEST_TMPDIR/k.csv"
+	stat "$mp/c0/f00000" "$mp/c0/f00000" "$mp/c0/none" >/dev/null || true
+	sleep .7
+	stat "$mp/c0/f00000" "$mp/c0/f00000" "$mp/c0/none" >/dev/null || true
+	fusermount3 -u "$mp"
+	eventually no_daemon
+	[ "$(grep -c ',lookup,' "$BATS_TEST_TMPDIR/k.csv")" -eq 6 ]
 }
 
 @test "a new layer is one file and one word" {
