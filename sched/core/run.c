@@ -159,8 +159,8 @@ int run_init(struct sched_run *r, const struct sched_run_ops *ops,
 				 .every_ns = c->round_ns,
 				 .asked_ns = UINT64_MAX };
 	plan_reset(&r->plan);
-	r->jobs = malloc((n + 1) * sizeof(*r->jobs));
-	r->active = malloc((n + 1) * sizeof(*r->active));
+	r->jobs = calloc(n + 1, sizeof(*r->jobs));
+	r->active = calloc(n + 1, sizeof(*r->active));
 	if (!r->jobs || !r->active)
 		return -ENOMEM;
 	memcpy(r->jobs, c->jobs, n * sizeof(*r->jobs));

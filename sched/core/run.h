@@ -32,10 +32,11 @@ struct sched_run_ops {
 	/* How much of the data of each job is cached. NULL: all that its cache
 	 * can hold. */
 	void (*look)(struct sched_run *r);
-	/* Something beside the jobs of the plan slows the job down, or does so
-	 * no longer. NULL: nothing to do. */
+	/* job->rate has changed because of jobs that share its GPU, cache or
+	 * storage. NULL: nothing to do. */
 	void (*rated)(struct sched_run *r, uint32_t job);
-	/* The jobs are as they shall be. NULL: nothing to do. */
+	/* The step is decided: make what the jobs stand for follow. NULL:
+	 * nothing to do. */
 	int (*carry)(struct sched_run *r, struct err *err);
 };
 
@@ -51,8 +52,8 @@ struct sched_run_config {
 
 struct sched_run {
 	const struct sched_run_ops *ops;
-	struct sched_job
-		*jobs; /* owned, with their parts; the names are borrowed */
+	/* owned, with their parts; the names are borrowed */
+	struct sched_job *jobs;
 	size_t n, n_users, n_arrived, n_done;
 	uint32_t *active; /* arrived, and not forgotten; ascending */
 	size_t n_active;
@@ -84,8 +85,9 @@ struct view run_view(const struct sched_run *r);
 uint64_t run_next_arrival(const struct sched_run *r);
 /* That, or a decision although nothing happens; UINT64_MAX: neither. */
 uint64_t run_next(const struct sched_run *r);
-/* A job was done at a time. It stays in `active`: the driver forgets it before
- * its `wait` returns. */
+/* A job was done at a time. It stays in `active` until the driver forgets it:
+ * before its `wait` returns, or, if it was done in `carry`, in the next `wait`.
+ */
 void run_end(struct sched_run *r, uint32_t job, uint64_t at_ns);
 
 #endif
