@@ -39,7 +39,8 @@ static inline uint64_t *pins_lane(struct pins *p)
 
 /* The next batch is copied from `start` on, for `cost_ns` at least, and is in
  * place at `end`. Returns when it is ready; *ret_seen: when the consumer may
- * take it: with more lanes it waits for that itself. Then n_in is one more. */
+ * take it: with several lanes the consumer waits for that itself. Afterwards
+ * the caller adds one to n_in. */
 static inline uint64_t pins_copy(struct pins *p, uint64_t start,
 				 uint64_t cost_ns, uint64_t end,
 				 uint64_t *ret_seen)

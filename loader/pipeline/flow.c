@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/pipeline/flow.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -64,6 +65,7 @@ int flow_new(const struct flow_config *c, struct flow **ret, struct err *err)
 	uint32_t n = c->windows.n;
 	int r = f ? 0 : -ENOMEM;
 
+	assert(!c->pinned || !c->windows.singles.batching);
 	if (r == 0) {
 		f->c = *c;
 		pthread_mutex_init(&f->lock, NULL);
@@ -313,6 +315,7 @@ void flow_release(struct flow *f, struct batch *b)
 	if (unused && f->c.pinned) {
 		struct memory *m = &f->memory[b->window - f->w.all];
 
+		assert(!b->single);
 		pinned_put(f->c.pinned, m->pinned);
 		m->pinned = NULL;
 	}

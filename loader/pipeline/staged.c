@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/pipeline/staged.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -136,14 +137,17 @@ static int put_batch(const struct batch *b, char *to, uint64_t room)
 
 static int publish_one(struct staged *s, struct batch *b)
 {
-	uint64_t index =
-		s->first + (uint64_t)(b->window->order - s->order) / s->c.batch;
-	uint64_t room = size_of(s, index);
-	char *to = staging_memory(s->c.area, index, room);
-	int r = to ? put_batch(b, to, room) : -EPROTO;
 	double share = read_share(s, b);
+	uint64_t index, room;
 	uint32_t n = b->n;
+	char *to;
+	int r;
 
+	assert(!b->single);
+	index = s->first + (uint64_t)(b->window->order - s->order) / s->c.batch;
+	room = size_of(s, index);
+	to = staging_memory(s->c.area, index, room);
+	r = to ? put_batch(b, to, room) : -EPROTO;
 	flow_release(s->c.flow, b);
 	atomic_fetch_sub(&s->n_made, 1);
 	return r == 0 ? staging_publish(s->c.area, index, n, share) : r;

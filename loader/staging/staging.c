@@ -180,7 +180,7 @@ static uint64_t deadline_in(const struct staging *s, uint64_t wall_ns)
 }
 
 /* -ETIMEDOUT: not until the deadline; -ECANCELED: nor after staging_stop. */
-static int lock_area(struct staging *s, uint64_t deadline)
+static int await_area(struct staging *s, uint64_t deadline)
 {
 	struct staging_plan *p = s->area.plan;
 	uint64_t stopped = 0; /* since then */
@@ -224,7 +224,7 @@ static void bury(struct staging *s)
 	s->dead = 0;
 }
 
-static int begin_by(struct staging *s, uint64_t deadline)
+static int lock_area_by(struct staging *s, uint64_t deadline)
 {
 	int r = 0;
 
@@ -232,7 +232,7 @@ static int begin_by(struct staging *s, uint64_t deadline)
 	if (s->left)
 		r = -ECANCELED;
 	if (r == 0)
-		r = lock_area(s, deadline);
+		r = await_area(s, deadline);
 	if (r == 0 && !is_sound(s)) {
 		area_unlock(&s->area);
 		r = -EPROTO;
@@ -244,12 +244,12 @@ static int begin_by(struct staging *s, uint64_t deadline)
 	return r;
 }
 
-static int begin_area(struct staging *s)
+static int lock_area(struct staging *s)
 {
-	return begin_by(s, TICK_NEVER);
+	return lock_area_by(s, TICK_NEVER);
 }
 
-static void end(struct staging *s)
+static void unlock_area(struct staging *s)
 {
 	area_unlock(&s->area);
 	pthread_mutex_unlock(&s->lock);
@@ -302,7 +302,7 @@ static int wait_for_all(struct staging *s, struct err *err)
 
 	for (;;) {
 		uint32_t n, phase, value;
-		int r = begin_by(s, deadline), error;
+		int r = lock_area_by(s, deadline), error;
 
 		if (r == -ETIMEDOUT)
 			return err_set(err, -EAGAIN,
@@ -315,7 +315,7 @@ static int wait_for_all(struct staging *s, struct err *err)
 		phase = p->phase;
 		error = p->error;
 		value = atomic_load(&p->published);
-		end(s);
+		unlock_area(s);
 		if (phase == PLAN_RUNNING)
 			return 0;
 		if (phase == PLAN_FAILED)
@@ -335,8 +335,8 @@ static void member_died(void *ctx, uint32_t i)
 	pthread_mutex_lock(&s->lock);
 	s->dead |= (uint64_t)1 << i;
 	pthread_mutex_unlock(&s->lock);
-	if (begin_area(s) == 0)
-		end(s);
+	if (lock_area(s) == 0)
+		unlock_area(s);
 	/* else that is what they are to find */
 	bump_all(s);
 }
@@ -396,10 +396,10 @@ struct staging_stats staging_stats(struct staging *s)
 {
 	struct staging_stats ret;
 
-	if (begin_area(s) < 0)
+	if (lock_area(s) < 0)
 		return s->stats;
 	ret = stats_of(s);
-	end(s);
+	unlock_area(s);
 	return ret;
 }
 
@@ -408,13 +408,13 @@ static bool leave(struct staging *s)
 {
 	bool left;
 
-	if (begin_area(s) == 0) {
+	if (lock_area(s) == 0) {
 		s->stats = stats_of(s);
 		plan_leave(s->area.plan, s->area.me, PLAN_LEFT);
 		plan_free(s->area.plan);
 		area_leave(&s->area);
 		s->left = true;
-		end(s);
+		unlock_area(s);
 		return true;
 	}
 	pthread_mutex_lock(&s->lock);
@@ -461,7 +461,7 @@ int staging_enter(struct staging *s, uint64_t from, uint64_t limit,
 		  plan_size_fn size, void *ctx)
 {
 	struct staging_plan *p = s->area.plan;
-	int r = begin_area(s);
+	int r = lock_area(s);
 
 	if (r < 0)
 		return r;
@@ -472,7 +472,7 @@ int staging_enter(struct staging *s, uint64_t from, uint64_t limit,
 	plan_give_back(p, s->area.me);
 	plan_use(p, s->area.me, from);
 	plan_free(p);
-	end(s);
+	unlock_area(s);
 	bump_all(s);
 	return 0;
 }
@@ -483,7 +483,7 @@ int staging_claim(struct staging *s, uint32_t most, uint64_t *ret)
 
 	for (;;) {
 		uint32_t value;
-		int r = begin_area(s);
+		int r = lock_area(s);
 
 		if (r < 0)
 			return r;
@@ -491,7 +491,7 @@ int staging_claim(struct staging *s, uint32_t most, uint64_t *ret)
 		plan_grow(p, s->limit, s->size, s->ctx);
 		r = plan_claim(p, s->area.me, most, s->limit, ret);
 		value = atomic_load(&p->changed);
-		end(s);
+		unlock_area(s);
 		if (r == 0)
 			bump(&p->changed); /* others may claim one more, too */
 		if (r != -EAGAIN)
@@ -507,26 +507,26 @@ void *staging_memory(struct staging *s, uint64_t index, uint64_t bytes)
 	const struct plan_batch *b;
 	void *data = NULL;
 
-	if (begin_area(s) < 0)
+	if (lock_area(s) < 0)
 		return NULL;
 	b = plan_find(s->area.plan, index);
 	if (b && PLAN_GET(b->state) == PLAN_HELD &&
 	    PLAN_GET(b->maker) == s->area.me && bytes <= PLAN_GET(b->bytes))
 		data = area_at(&s->area, PLAN_GET(b->offset), bytes);
-	end(s);
+	unlock_area(s);
 	return data;
 }
 
 int staging_publish(struct staging *s, uint64_t index, uint32_t n,
 		    double read_share)
 {
-	int r = begin_area(s);
+	int r = lock_area(s);
 
 	if (r < 0)
 		return r;
 	r = plan_publish(s->area.plan, s->area.me, index, n, tick_wall(),
 			 read_share);
-	end(s);
+	unlock_area(s);
 	bump_all(s);
 	return r;
 }
@@ -537,10 +537,10 @@ void staging_give_back(struct staging *s)
 	pthread_mutex_lock(&s->lock);
 	s->limit = 0;
 	pthread_mutex_unlock(&s->lock);
-	if (begin_area(s) < 0)
+	if (lock_area(s) < 0)
 		return; /* staging_enter or staging_leave will */
 	plan_give_back(s->area.plan, s->area.me);
-	end(s);
+	unlock_area(s);
 	bump(&s->area.plan->changed);
 }
 
@@ -577,13 +577,13 @@ int staging_take(struct staging *s, uint64_t deadline, struct staged_batch *ret)
 
 	for (;;) {
 		uint32_t value;
-		int r = begin_by(s, deadline);
+		int r = lock_area_by(s, deadline);
 
 		if (r < 0)
 			return r;
 		r = find_ready(s, ret);
 		value = atomic_load(&p->published);
-		end(s);
+		unlock_area(s);
 		if (r != -EAGAIN)
 			return r;
 		if (atomic_load(&s->stopped))
@@ -598,12 +598,12 @@ void staging_use(struct staging *s)
 {
 	bool freed;
 
-	if (begin_area(s) < 0)
+	if (lock_area(s) < 0)
 		return;
 	plan_use(s->area.plan, s->area.me, ++s->done);
 	freed = plan_free(s->area.plan);
 	s->stats.used++;
-	end(s);
+	unlock_area(s);
 	if (freed)
 		bump(&s->area.plan->changed);
 }
@@ -612,10 +612,10 @@ uint32_t staging_n_ready(struct staging *s)
 {
 	uint32_t n;
 
-	if (begin_area(s) < 0)
+	if (lock_area(s) < 0)
 		return 0;
 	n = plan_n_ready(s->area.plan, s->taken);
 	n = (uint32_t)MIN(n, s->limit - MIN(s->limit, s->taken));
-	end(s);
+	unlock_area(s);
 	return n;
 }
