@@ -63,7 +63,8 @@ static void wake(struct prefetching *p)
 
 /* --- the buffer, under the server's lock ---------------------------------- */
 
-static struct ahead_object *find_item(const struct prefetching *p, uint64_t key)
+static struct ahead_object *find_object(const struct prefetching *p,
+					uint64_t key)
 {
 	struct ahead_item *x = ahead_find(&p->buffer, key);
 
@@ -86,7 +87,7 @@ static void drop(struct ahead_item *x)
 static int prefetch_ask(struct layer *l, struct ask *a)
 {
 	struct prefetching *p = l->state;
-	struct ahead_object *x = a->remote ? NULL : find_item(p, a->what.key);
+	struct ahead_object *x = a->remote ? NULL : find_object(p, a->what.key);
 
 	if (x) {
 		a->object = object_get(x->object);
@@ -116,7 +117,7 @@ static void prefetch_metadata(struct layer *l, struct fetch *f)
 
 	if (fetch_opens(f) && !f->takes) {
 		pthread_mutex_lock(&s->lock);
-		there = find_item(p, object_key(f->node, 0));
+		there = find_object(p, object_key(f->node, 0));
 		pthread_mutex_unlock(&s->lock);
 	}
 	if (there)
@@ -309,7 +310,7 @@ static bool prefetch_keeps(struct layer *l, uint32_t node)
 static struct object *prefetch_peek(struct layer *l, uint64_t key, bool kept)
 {
 	const struct prefetching *p = l->state;
-	const struct ahead_object *x = kept ? NULL : find_item(p, key);
+	const struct ahead_object *x = kept ? NULL : find_object(p, key);
 
 	return x ? x->object : NULL;
 }
@@ -318,7 +319,7 @@ static struct object *prefetch_peek(struct layer *l, uint64_t key, bool kept)
 static bool prefetch_forget(struct layer *l, const struct object *o)
 {
 	struct prefetching *p = l->state;
-	struct ahead_object *x = find_item(p, o->key);
+	struct ahead_object *x = find_object(p, o->key);
 
 	if (x && x->object == o) {
 		ahead_waste(&p->buffer, &x->item);
