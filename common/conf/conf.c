@@ -176,31 +176,6 @@ int conf_set(const struct conf_field *field, void *object, const char *value,
 	return set_scalar(field, field->type, at, value, err);
 }
 
-int conf_set_word(const struct conf_field *fields, void *object, char *word,
-		  const char *what, struct err *err)
-{
-	const struct conf_field *f = fields;
-	char *value = strchr(word, '=');
-	struct word_list words;
-	int r;
-
-	if (value)
-		*value++ = 0;
-	words = (struct word_list)WORD_LIST(word, strlen(word));
-	for (; f->key && (f->type > CONF_CAPACITY || strcmp(f->key, word)); f++)
-		if (f->type <= CONF_CAPACITY)
-			word_list_add(&words, f->key);
-	if (!f->key)
-		return word_unknown(&words, what, err);
-	if (!value || !*value)
-		return err_set(err, -EINVAL, "'%s' needs a value: %s=...", word,
-			       word);
-	r = conf_set(f, object, value, err);
-	if (r < 0)
-		err_prefix(err, "%s", word);
-	return r;
-}
-
 /* --- structures ------------------------------------------------------- */
 
 /* 0: no error, or one after which the rest is decoded. */

@@ -105,10 +105,6 @@ int conf_decode(const struct conf_node *node, const char *name,
  * says what is wrong, not where. */
 int conf_set(const struct conf_field *field, void *object, const char *value,
 	     struct err *err);
-/* The same for "KEY=VALUE", which it splits in place, with the key in the text;
- * one that no field that is a scalar has is an unknown `what`. */
-int conf_set_word(const struct conf_field *fields, void *object, char *word,
-		  const char *what, struct err *err);
 /*
  * Define a `check` that is another function with its first arguments:
  *

@@ -25,6 +25,8 @@ static const struct conf_field *find_option(const struct conf_field *fields,
 	struct word_list words = WORD_LIST(key, n);
 
 	for (const struct conf_field *f = fields; f && f->key; f++) {
+		if (f->type > CONF_CAPACITY)
+			continue;
 		if (same_key(f->key, key, n))
 			return f;
 		word_list_add(&words, f->key);

@@ -32,8 +32,8 @@ struct plugin_choice {
 int plugin_choose(const struct plugin *const table[], const char *kind,
 		  const char *text, struct plugin_choice *ret, struct err *err);
 void plugin_choice_fini(struct plugin_choice *c);
-/* Just "KEY=VALUE,KEY=VALUE", into an object that the fields describe. The same
- * errors, which name the key. */
+/* Just "KEY=VALUE,KEY=VALUE", into an object that the fields describe, those of
+ * them that are scalars. The same errors, which name the key. */
 int plugin_options_set(const struct conf_field *fields, void *options,
 		       const char *text, struct err *err);
 /* For `check` of a conf_field: is the text at `object`, a char **, a choice?

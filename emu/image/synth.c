@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/conf/plugin_choice.h"
 #include "common/util.h"
 #include "common/word.h"
 #include "emu/image/synth_jpeg.h"
@@ -42,12 +43,12 @@ static int parse(char *spec, struct options *o, char **ret_name,
 		 struct err *err)
 {
 	static const char *const contents[] = { "random", "jpeg" };
-	char *at = spec, *word;
+	char *options = spec;
 	int r = 0;
 
-	*ret_name = strsep(&at, ",");
-	while (r == 0 && (word = strsep(&at, ",")))
-		r = conf_set_word(fields, o, word, "option", err);
+	*ret_name = strsep(&options, ",");
+	if (options)
+		r = plugin_options_set(fields, o, options, err);
 	if (r == 0 && o->content)
 		r = WORD_FIND(contents, "content", o->content, err);
 	return MIN(r, 0);

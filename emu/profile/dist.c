@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "common/conf/plugin_choice.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "common/word.h"
@@ -194,23 +195,17 @@ void dist_time_resolve(struct dist_time *t)
 
 int dist_time_parse(const char *text, struct dist_time *ret, struct err *err)
 {
-	_cleanup_free_ char *copy = strdup(text);
-	char *at = copy, *word;
-	int r = 0;
+	const struct conf_field *fields = replace_fields + 1; /* but kind */
+	size_t n = strcspn(text, ":");
+	int r;
 
 	*ret = (struct dist_time){ 0 };
-	if (!copy)
-		return err_set(err, -ENOMEM, "out of memory");
-	word = strsep(&at, ":");
-	ret->body.kind_name = strdup(at ? word : dist_names[DIST_CONST]);
+	ret->body.kind_name = text[n] ? strndup(text, n)
+				      : strdup(dist_names[DIST_CONST]);
 	if (!ret->body.kind_name)
 		return err_set(err, -ENOMEM, "out of memory");
-	if (!at)
-		r = conf_set(replace_fields + 1, &ret->body, word, err);
-	while (r == 0 && (word = strsep(&at, ",")))
-		/* the first is kind */
-		r = conf_set_word(replace_fields + 1, &ret->body, word,
-				  "parameter", err);
+	r = text[n] ? plugin_options_set(fields, &ret->body, text + n + 1, err)
+		    : conf_set(fields, &ret->body, text, err);
 	if (r == 0)
 		r = check_dist(&ret->body, err);
 	if (r == 0)

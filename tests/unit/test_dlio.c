@@ -308,7 +308,11 @@ static void texts_of_times_read_back(void **state)
 		{ "odd:mean=1s", "unknown kind 'odd' (known: const uniform "
 				 "normal lognormal gamma empirical)" },
 		{ "normal:mean=1s", "'normal' needs 'sd'" },
-		{ "normal:mean=1s,sd", "'sd' needs a value: sd=..." },
+		{ "normal:sd,mean=1s", "sd has no value" },
+		{ "normal:mean=1s,sd=1s,mean=2s", "mean is given twice" },
+		{ "empirical:quantiles=1s",
+		  "unknown option 'quantiles' (known: value min max mean sd "
+		  "median sigma shape)" },
 		{ "gamma:mean=1s,sd=1s", "'sd' is not a parameter of 'gamma'" },
 	};
 

@@ -170,8 +170,9 @@ static void what_is_wrong_is_said(void **state)
 		{ "nope", "unknown dataset profile 'nope' (known:" },
 		{ "imagenet,fils=3", "unknown option 'fils'; did you mean "
 				     "'files'? (known: files" },
-		{ "imagenet,files", "'files' needs a value" },
-		{ "imagenet,files=", "'files' needs a value" },
+		{ "imagenet,files", "files has no value" },
+		{ "imagenet,files=", "files: '' is not " },
+		{ "imagenet,files=3,files=4", "files is given twice" },
 		{ "imagenet,files=x", "files: " },
 		{ "imagenet,files=0", "files: " },
 		{ "imagenet,files=9000000000", "files: " },
