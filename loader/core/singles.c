@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "loader/core/singles.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -62,6 +63,7 @@ struct batch *singles_next(struct singles *s)
 
 	if (!s->c.batching->full(s->state))
 		return NULL;
+	assert(b);
 	s->unused = b->next;
 	b->n = s->c.batching->take(s->state, b->single);
 	b->complete_ns = b->bytes = 0;

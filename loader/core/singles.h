@@ -43,7 +43,8 @@ void singles_add(struct singles *s, struct batch *single);
 /* Batches that singles_next would return. */
 uint32_t singles_n_complete(const struct singles *s);
 /* NULL: there is none now. Its samples go back to the windows, then it goes
- * back to singles_release; in any order. */
+ * back to singles_release; in any order. No more than n_made are out, so a
+ * consumer must not keep the incomplete last ones of several epochs. */
 struct batch *singles_next(struct singles *s);
 void singles_release(struct singles *s, struct batch *b);
 
