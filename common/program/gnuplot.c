@@ -98,7 +98,7 @@ int gnuplot_begin(const char *path, unsigned width, unsigned height, FILE **ret,
 }
 
 /* arbitrary: it draws the largest charts in less than a minute */
-#define TIMEOUT_NS (600 * NS_PER_S)
+enum { TIMEOUT_S = 120 };
 
 /* `env -C` and not chdir: the paths of this process may be relative. */
 int gnuplot_run(const char *folder, const char *script, int out_fd, int err_fd,
@@ -113,11 +113,15 @@ int gnuplot_run(const char *folder, const char *script, int out_fd, int err_fd,
 	r = child_start(&child, folder ? argv : argv + 3, NULL, out_fd, err_fd,
 			NULL);
 	if (r == 0)
-		r = child_wait(&child, stop, TIMEOUT_NS, &status);
+		r = child_wait(&child, stop, TIMEOUT_S * NS_PER_S, &status);
 	child_end(&child, NS_PER_S);
-	if (r == -ENOENT || status == 127) /* as env(1) says: not found */
+	/* 127, of env(1): not found */
+	if (r == -ENOENT || (folder && status == 127))
 		return err_set(err, -ENOENT, "gnuplot is not installed: %s",
 			       instead);
+	if (r == -ETIMEDOUT)
+		return err_set(err, r, "gnuplot did not end within %d s",
+			       TIMEOUT_S);
 	if (r < 0)
 		return err_set(err, r, "gnuplot: %s", strerror(-r));
 	return status ? -EIO : 0;
@@ -139,17 +143,22 @@ static int copy(int from, const char *path, struct err *err)
 	return r < 0 ? err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-/* gnuplot does not notice that it could not write: it draws into memory. */
+/*
+ * gnuplot does not notice that it could not write: it draws into memory. Its
+ * standard input is empty, so it opens the script, which has no name, through
+ * the descriptor of this process.
+ */
 int gnuplot_draw(FILE *script, const char *path, struct err *err)
 {
 	_cleanup_close_ int drawn = memfd_create("plot", MFD_CLOEXEC);
-	struct stop stop = { .fd = -1 };
+	struct stop stop;
 	char name[64];
-	int r = 0;
+	int r = stop_init(&stop, err);
 
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", getpid(),
 		 fileno(script));
-	if (drawn < 0 || fflush(script))
+	fflush(stdout); /* a signal would lose what it holds */
+	if (r == 0 && (drawn < 0 || fflush(script)))
 		r = err_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (r == 0)
 		r = gnuplot_run(NULL, name, drawn, STDERR_FILENO, &stop,
@@ -157,5 +166,7 @@ int gnuplot_draw(FILE *script, const char *path, struct err *err)
 	if (r == 0)
 		r = copy(drawn, path, err);
 	fclose(script);
+	stop_fini(&stop);
+	stop_raise(&stop);
 	return r < 0 ? err_set(err, r, "gnuplot failed") : 0;
 }

@@ -6,7 +6,7 @@
  *	int r = gnuplot_begin(path, 900, 560, &script, err);
  *	if (r == 0) {
  *		fputs("plot x\n", script);
- *		r = gnuplot_draw(script, err);
+ *		r = gnuplot_draw(script, path, err);
  *	}
  */
 #ifndef GPEMU_COMMON_PROGRAM_GNUPLOT_H
@@ -26,8 +26,10 @@ int gnuplot_check(const char *path, struct err *err);
  */
 int gnuplot_begin(const char *path, unsigned width, unsigned height, FILE **ret,
 		  struct err *err);
-/* Run the script, and close it; what it draws goes to `path`. -ENOENT: there is
- * no gnuplot; -errno; with a text. */
+/* Run the script, and close it; what it draws goes to `path`. The signals of
+ * `struct stop` end gnuplot, and then this process, and stay blocked after it.
+ * Called while there is only one thread. -ENOENT: there is no gnuplot;
+ * -ETIMEDOUT; -errno; with a text. */
 int gnuplot_draw(FILE *script, const char *path, struct err *err);
 /*
  * Run gnuplot on `script`, a file as seen from `folder` (NULL: from here); what

@@ -20,12 +20,53 @@ setup() {
 	chmod +x gnuplot
 	run -1 --separate-stderr env PATH="$PWD" "$sim" simulate -t t.csv --nodes gpus=1 --gantt g.svg
 	[ "$stderr" = "gpemu-sched simulate: gnuplot failed" ]
-	# what draws ends with the program
-	printf '#!/bin/sh\necho $$ >drawing\nexec /bin/sleep 1000\n' >gnuplot
-	env PATH="$PWD" "$sim" simulate -t t.csv --nodes gpus=1 --gantt g.svg >/dev/null 3>&- &
-	until [ -s drawing ]; do sleep .02; done
-	kill $!
-	while kill -0 "$(cat drawing)" 2>/dev/null; do sleep .02; done
+	printf '#!/bin/sh\nexit 127\n' >gnuplot
+	run -1 --separate-stderr env PATH="$PWD" "$sim" simulate -t t.csv --nodes gpus=1 --gantt g.svg
+	[ "$stderr" = "gpemu-sched simulate: gnuplot failed" ]
+}
+
+# until_now COMMAND...: for 10 s at most, until it succeeds
+until_now() {
+	for _ in {1..500}; do
+		! "$@" || return 0
+		sleep .02
+	done
+	return 1
+}
+
+gone() { ! kill -0 "$1" 2>/dev/null; }
+
+# ends_while_drawing SIGNAL PROGRAM...: it ends, as of the signal, and so does
+# gnuplot; what it printed before is in `out`
+ends_while_drawing() {
+	local pid drawing status=0
+
+	rm -f drawing
+	PATH=$PWD:$PATH "${@:2}" >out 3>&- &
+	pid=$!
+	until_now test -s drawing
+	drawing=$(cat drawing)
+	kill -"$1" $pid
+	until_now gone $pid || kill -KILL $pid
+	wait $pid || status=$?
+	[ "$status" -eq $((128 + $(kill -l "$1"))) ]
+	until_now gone "$drawing"
+}
+
+@test "a signal ends a program that draws, and gnuplot" {
+	printf 'work_s\n1\n' >t.csv
+	printf '#!/bin/sh\necho $$ >drawing\nexec sleep 1000\n' >gnuplot
+	chmod +x gnuplot
+	for signal in INT TERM HUP; do
+		ends_while_drawing $signal "${SIM[@]}" -t t.csv --nodes gpus=1 --gantt g.svg
+		grep -q '^SIMULATED' out
+	done
+	ends_while_drawing TERM gpemu-sched run --progress off -t t.csv --nodes gpus=1 \
+		--step 1s -o d --plot g.svg -- \
+		gpemu-train --loader null --gpu v100 --model resnet18 -b 32
+	grep -q '^LIVE and SIMULATED' out
+	ends_while_drawing INT gpemu-cachesim --dataset imagenet --files 500 -p lru --plot g.svg
+	grep -q '^policy' out
 }
 
 @test "a Gantt chart" {
