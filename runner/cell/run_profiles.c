@@ -127,22 +127,36 @@ static int note_tiers(const struct noting *n, const json_t *fs)
 	return r;
 }
 
+/* The profile that `key` of the configuration names, of that kind. */
+static int note_key(const struct noting *n, enum run_program program,
+		    const json_t *config, const char *key, const json_t *kind)
+{
+	const char *name = json_string_value(kind);
+	int r = name ? profile_kind_find(name, n->err)
+		     : err_set(n->err, -EINVAL, "not the name of a kind");
+
+	if (r >= 0)
+		return note(n, (enum profile_kind)r,
+			    config_text(n->w, config, run_program_word(program),
+					key));
+	err_prefix(n->err, "%s --list profiles: %s", run_program_name(program),
+		   key);
+	return r;
+}
+
 /* Keys whose value is the name of a profile, as its program says. */
 static int note_keys(const struct noting *n, enum run_program program,
 		     const json_t *config)
 {
-	const char *word = run_program_word(program), *key;
-	json_t *all = json_object_get(n->w->defaults, "profiles"), *value;
+	json_t *all = json_object_get(n->w->defaults, "profiles"), *kind;
+	const char *key;
 	int r = 0;
 
-	json_object_foreach (json_object_get(all, word), key, value) {
-		int kind = profile_kind_find(json_string_value(value), n->err);
-
-		if (r == 0)
-			r = kind < 0 ? kind
-				     : note(n, (enum profile_kind)kind,
-					    config_text(n->w, config, word,
-							key));
+	json_object_foreach (json_object_get(all, run_program_word(program)),
+			     key, kind) {
+		r = note_key(n, program, config, key, kind);
+		if (r < 0)
+			break;
 	}
 	if (r == 0 && (program == RUN_FS || program == RUN_S3))
 		r = note_tiers(n, config);

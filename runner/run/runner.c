@@ -339,6 +339,12 @@ static int add_facts(struct runner *r, enum run_program program,
 	if (code == 0)
 		code = ask(r, program, config, more, dump, said, 0, &status,
 			   err);
+	if (code == 0 && status) {
+		complaint(said, r->scratch, err);
+		err_prefix(err, "%s %s", run_program_name(program),
+			   more ? "--list profiles" : "--dump-config");
+		code = -EINVAL;
+	}
 	if (code == 0)
 		code = conf_tree_load(dump, &root, err);
 	if (code == 0 && json_object_set_new(to, run_program_word(program),

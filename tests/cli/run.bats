@@ -529,11 +529,33 @@ refuses()
 	echo '# another' >>db/node/card.yaml
 	"$bin/gpemu-run" -r 1 w.yaml
 	[ "$(wc -l <standin.log)" -eq 4 ]
+}
+
+@test "programs say which of their options name a profile" {
 	PATH=$bin:$PATH
 	diff - <(gpemu-fs --list profiles) <<<$'storage: storage\nnic: node'
 	diff - <(gpemu-prepd worker --list profiles) <<<'nic: node'
 	gpemu-train --list profiles | grep -x 'prep_gpu: prep'
 	gpemu-gpud --list profiles | grep -x 'slicing: share'
+}
+
+@test "run: a program that does not say which profiles it takes is refused" {
+	local standins=$GPEMU_BIN
+
+	cp -r "$standins" own
+	export GPEMU_BIN=$PWD/own
+	says() # COMMAND MESSAGE: the stand-in does COMMAND for --list
+	{
+		sed "s|--list) .*|--list) $1 ;;|" "$standins/gpemu-fs" >own/gpemu-fs
+		run -1 gpemu_run -r 1 w.yaml
+		echo "$output"
+		[[ $output == *"gpemu-fs --list profiles: "$2 ]]
+	}
+	says "echo \"gpemu-fs: unknown kind 'profiles'\" >\&2; exit 2" \
+		"unknown kind 'profiles'"
+	says 'exit 1' 'rejected without a message'
+	says "echo 'nic: [card]'; exit" 'nic: not the name of a kind'
+	says "echo 'nic: card'; exit" "nic: unknown kind 'card'*"
 }
 
 exec_workload()
