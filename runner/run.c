@@ -164,21 +164,23 @@ static const struct conf_field fields[] = {
 };
 
 static const struct conf_field compare_fields[] = {
-	CLI_COMMON_FIELDS(struct run_options, common),
+	CLI_JSON_FIELD(struct run_options, common),
+	CLI_PLAIN_FIELDS(struct run_options, common),
 	{ OPTION(metric, CONF_STRING), .arg = "NAME",
 	  .help = "only this metric" },
 	{ 0 },
 };
 
 static const struct conf_field merge_fields[] = {
-	CLI_COMMON_FIELDS(struct run_options, common),
+	CLI_JSON_FIELD(struct run_options, common),
+	CLI_PLAIN_FIELDS(struct run_options, common),
 	{ OPTION(output, CONF_STRING), .short_opt = 'o', .arg = "DIR",
 	  .help = "the folder to make, or one of those to merge" },
 	{ 0 },
 };
 
 static const struct conf_field export_fields[] = {
-	CLI_COMMON_FIELDS(struct run_options, common),
+	CLI_PLAIN_FIELDS(struct run_options, common),
 	{ OPTION(output, CONF_STRING), .short_opt = 'o', .arg = "FILE",
 	  .help = "write there instead of to stdout" },
 	{ OPTION(epochs, CONF_BOOL),
@@ -187,7 +189,7 @@ static const struct conf_field export_fields[] = {
 };
 
 static const struct conf_field import_fields[] = {
-	CLI_COMMON_FIELDS(struct run_options, common),
+	CLI_PLAIN_FIELDS(struct run_options, common),
 	{ OPTION(output, CONF_STRING), .short_opt = 'o', .arg = "FILE",
 	  .help = "write there instead of to stdout" },
 	{ 0 },

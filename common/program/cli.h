@@ -41,20 +41,24 @@ struct cli_common {
 };
 
 #define CLI_COMMON_FIELDS(type, member)                                       \
-	{ "json",                                                             \
-	  CONF_STRING,                                                        \
-	  offsetof(type, member.json),                                        \
-	  .arg = "FILE",                                                      \
-	  .cli_only = true,                                                   \
-	  .help = "write the record as JSON to FILE ('-' for stdout)" },      \
+	CLI_JSON_FIELD(type, member),                                         \
 		{ "seed", CONF_UINT, offsetof(type, member.seed), .arg = "N", \
 		  .help = "seed of every random stream" },                    \
-		{ "verbose",                                                  \
-		  CONF_BOOL,                                                  \
-		  offsetof(type, member.verbose),                             \
-		  .short_opt = 'v',                                           \
-		  .cli_only = true,                                           \
-		  .help = "log more on stderr" },                             \
+		CLI_PLAIN_FIELDS(type, member)
+
+/* Of commands that write a record, but draw no random numbers. */
+#define CLI_JSON_FIELD(type, member)                                         \
+	{                                                                    \
+		"json", CONF_STRING, offsetof(type, member.json),            \
+			.arg = "FILE", .cli_only = true,                     \
+			.help = "write the record as JSON to FILE ('-' for " \
+				"stdout)"                                    \
+	}
+
+/* Of all commands. */
+#define CLI_PLAIN_FIELDS(type, member)                                        \
+	{ "verbose",	    CONF_BOOL,	      offsetof(type, member.verbose), \
+	  .short_opt = 'v', .cli_only = true, .help = "log more on stderr" }, \
 		{ "config",                                                   \
 		  CONF_STRING,                                                \
 		  offsetof(type, member.config),                              \

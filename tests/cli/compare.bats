@@ -129,6 +129,13 @@ refuses()
 	refuses --fresh export a --fresh
 	refuses --slurm import w.yaml --slurm 3
 	refuses --au merge a b -o c --au .5
+	# neither random numbers nor a record
+	refuses --seed compare a b --seed 3
+	refuses --seed merge a b -o c --seed 3
+	for command in export import; do
+		refuses --seed $command a --seed 3
+		refuses --json $command a --json c.json
+	done
 	run -2 "$bin/gpemu-run" -o c compare a b
 	[[ $output == *"'a' is not KEY=VALUE; expected one workload file, or a command in front"* ]]
 	for command in check compare merge export import; do
