@@ -118,4 +118,9 @@ offers() {
 	offer gpemu-fs --cache-policy=mi | grep -qx minio
 	offer gpemu-fs --list '' | grep -qx storage
 	[ "$(offer gpemu-train --json '')" = files ]
+	# a command, or a workload's file
+	offer gpemu-run '' | grep -qx compare
+	offer gpemu-run '' | grep -qx files
+	[ "$(offer gpemu-run w.yaml '')" = files ]
+	[ -z "$(offer gpemu-data '' | grep -x files)" ]
 }
