@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -151,14 +152,20 @@ static int copy(int from, const char *path, struct err *err)
 int gnuplot_draw(FILE *script, const char *path, struct err *err)
 {
 	_cleanup_close_ int drawn = memfd_create("plot", MFD_CLOEXEC);
-	struct stop stop;
+	struct stop stop = { .fd = -1 };
+	sigset_t before;
 	char name[64];
-	int r = stop_init(&stop, err);
+	int r = drawn < 0
+			? err_set(err, -errno, "%s: %s", path, strerror(errno))
+			: 0;
 
+	sigprocmask(SIG_BLOCK, NULL, &before);
+	if (r == 0)
+		r = stop_init(&stop, err);
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", getpid(),
 		 fileno(script));
 	fflush(stdout); /* a signal would lose what it holds */
-	if (r == 0 && (drawn < 0 || fflush(script)))
+	if (r == 0 && fflush(script))
 		r = err_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (r == 0)
 		r = gnuplot_run(NULL, name, drawn, STDERR_FILENO, &stop,
@@ -166,7 +173,10 @@ int gnuplot_draw(FILE *script, const char *path, struct err *err)
 	if (r == 0)
 		r = copy(drawn, path, err);
 	fclose(script);
+	if (stop.fd >= 0)
+		stop_came(&stop);
 	stop_fini(&stop);
 	stop_raise(&stop);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return r < 0 ? err_set(err, r, "gnuplot failed") : 0;
 }

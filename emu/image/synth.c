@@ -47,7 +47,9 @@ static int parse(char *spec, struct options *o, char **ret_name,
 	int r = 0;
 
 	*ret_name = strsep(&options, ",");
-	if (options)
+	if (options && !*options)
+		r = err_set(err, -EINVAL, "an option is missing after ','");
+	else if (options)
 		r = plugin_options_set(fields, o, options, err);
 	if (r == 0 && o->content)
 		r = WORD_FIND(contents, "content", o->content, err);

@@ -200,6 +200,8 @@ int dist_time_parse(const char *text, struct dist_time *ret, struct err *err)
 	int r;
 
 	*ret = (struct dist_time){ 0 };
+	if (text[n] && !text[n + 1])
+		return err_set(err, -EINVAL, "'%s' lacks its parameters", text);
 	ret->body.kind_name = text[n] ? strndup(text, n)
 				      : strdup(dist_names[DIST_CONST]);
 	if (!ret->body.kind_name)

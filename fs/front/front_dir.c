@@ -91,8 +91,9 @@ void front_entry(const struct front *f, fuse_ino_t ino,
 		 struct fuse_entry_param *ret)
 {
 	double kept = front_is_ctl(ino) ? FRONT_TIMEOUT_S : front_kept_s(f);
+	uint64_t ns;
 
-	if (!ino && kept < FRONT_TIMEOUT_S)
+	if (!ino && server_keeps_names(f->c.server, &ns))
 		kept = 0; /* FUSE's default for what does not exist */
 	*ret = (struct fuse_entry_param){ .ino = ino,
 					  .attr_timeout = kept,

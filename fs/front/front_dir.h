@@ -30,7 +30,8 @@ fuse_ino_t front_ctl_lookup(struct front *f, fuse_ino_t parent,
 			    const char *name);
 
 void front_stat(const struct front *f, fuse_ino_t ino, struct stat *ret);
-/* The reply to a lookup; ino 0: "no such name", which is cached too. */
+/* The reply to a lookup; ino 0: "no such name", which is kept too, but for a
+ * profile that says how long names are. */
 void front_entry(const struct front *f, fuse_ino_t ino,
 		 struct fuse_entry_param *ret);
 /* Reply to a readdir (plus: with attributes) from `offset` on. `list`: names

@@ -180,9 +180,9 @@ static int take_point(struct points *p, const json_t *j)
 			"kind", &name, "bytes", &bytes, "depth", &depth, "n",
 			&n, "per_s", &per_s, "mean_ns", &mean, "ns", &ns,
 			"rest_ns", &rest) < 0 ||
-	    (kind = kind_of(name)) < 0 || n < 1 || !(per_s >= 0) ||
-	    !(mean >= 0) || !(rest >= 0) ||
-	    json_array_size(ns) != POINT_QUANTILES)
+	    (kind = kind_of(name)) < 0 || n < 1 ||
+	    !(kind == POINT_KEPT ? per_s >= 0 : per_s > 0) || !(mean >= 0) ||
+	    !(rest >= 0) || json_array_size(ns) != POINT_QUANTILES)
 		return -EINVAL;
 	at = find_point(p, kind, (uint64_t)bytes, (uint64_t)depth);
 	if (!at)

@@ -10,7 +10,7 @@
  * in, so all are forgotten before (drop_caches), which only root may ask for.
  * Without that, lookups, opens and lists would be those of the kernel's memory:
  * they are left out. How long the kernel keeps names is seen from lookups that
- * are repeated until they take as long as the first.
+ * are repeated until they take longer than one of a name that it knows.
  */
 #include "fs/measure/probe.h"
 
@@ -477,15 +477,17 @@ static int learn_names(struct kept *k, const char **why)
 			r = look_up_timed(k, i, &took);
 		warm = MIN(warm, took);
 	}
-	/* between the two by their ratio: when a name is asked for again, its
-	 * folder may still be known */
-	k->limit_ns = (uint64_t)sqrt((double)cold * (double)warm);
-	if (r < 0 || cold >= 4 * warm)
+	if (r < 0)
 		return r;
-	if (warm > KEPT_FOUND_NS) { /* the second asked as well */
-		k->limit_ns = 0;
+	/* when it is asked for again, its folder may still be known, and what
+	 * is below a process: between the two by their ratio, and never more
+	 * than it takes to find a known one. 0: the second was asked for as
+	 * well */
+	if (warm <= KEPT_FOUND_NS)
+		k->limit_ns = MIN((uint64_t)sqrt((double)cold * (double)warm),
+				  (uint64_t)KEPT_FOUND_NS);
+	if (warm > KEPT_FOUND_NS || cold >= 4 * warm)
 		return 0;
-	}
 	*why = "how long names are kept, as the kernel finds those that it has "
 	       "forgotten as fast as others";
 	return -ENODATA;

@@ -50,6 +50,8 @@ struct server {
 	struct layer split; /* between requests and objects (read.c) */
 	struct layer floor; /* below all */
 
+	uint64_t keeps_names_ns; /* atomic; UINT64_MAX: never forgotten */
+
 	/*
 	 * For changes: taken first, and never by the timing thread, so memory
 	 * may be allocated and freed under it.
@@ -69,9 +71,7 @@ struct server {
 	 * of large memory under it.
 	 */
 	pthread_mutex_t lock;
-	uint64_t
-		keeps_names_ns; /* atomic; UINT64_MAX: they are not forgotten */
-	struct object *dead;	/* freed after the lock is released */
+	struct object *dead; /* freed after the lock is released */
 	struct storage_profile *storage;
 	struct object *flights; /* uthash by key: objects in flight */
 	struct cache_counts reads;
@@ -90,7 +90,7 @@ struct server {
 	uint64_t filling_bytes;	     /* of objects in flight */
 };
 
-/* With another profile. */
+/* Of the profile: call it when there is another one. */
 static inline void server_see_names(struct server *s)
 {
 	uint64_t ns = s->storage->names.source ? s->storage->names.kept_ns

@@ -144,6 +144,8 @@ def far_away(o, folder, at):
                 stdout=subprocess.PIPE,
             ))
             o.servers.append(chain[-1].pid)
+            if len(chain) > 1:
+                chain[-2].stdout.close()
             ends.append(chain[-1].stdout)
         ends.append(chain[0].stdin)
         with mounted(o, ["sshfs", "-o", "passive,dir_cache=no", f"near:{folder}"],

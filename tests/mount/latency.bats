@@ -171,20 +171,25 @@ measure()
 
 # bats test_tags=slow
 @test "measure --storage finds for how long the kernel keeps names" {
-	local keeps
+	local keeps try found
 	command -v bindfs >/dev/null || skip "bindfs is not installed"
-	[ "$(id -u)" -eq 0 ] || skip "only root can drop the kernel's cache of names"
+	[ -w /proc/sys/vm/drop_caches ] || skip "only root can drop the kernel's cache of names"
 	cd "$BATS_TEST_TMPDIR"
 	mkdir lab
 	for keeps in 0 1; do
-		bindfs -o "entry_timeout=$keeps,attr_timeout=$keeps" lab "$mp"
-		gpemu-profile measure --storage "$mp" --space 32M --seconds .02 \
-			--output "keeps$keeps.yaml"
-		fusermount3 -u "$mp"
+		for try in 1 2 3; do # other programs may have delayed one
+			bindfs -o "entry_timeout=$keeps,attr_timeout=$keeps" lab "$mp"
+			gpemu-profile measure --storage "$mp" --space 32M --seconds .02 \
+				--output "$keeps.$try.yaml"
+			fusermount3 -u "$mp"
+			found=$(sed -n 's/^  kept: \(.*\)s$/\1/p' "$keeps.$try.yaml")
+			case "$keeps $found" in
+			"0 0.00" | "1 0.9"* | "1 1.0"* | "1 1.1"*) break ;;
+			esac
+			[ "$try" -lt 3 ]
+		done
 	done
-	grep -A3 '^names:' keeps0.yaml | grep -q '^  kept: 0.00s$'
-	grep -A3 '^names:' keeps1.yaml | grep -Eq '^  kept: (0.9|1.0|1.1).s$'
-	run -0 gpemu-profile show ./keeps1.yaml
+	run -0 gpemu-profile show "./1.$try.yaml"
 	[[ "$output" == *"names       kept for "*" by a client's kernel"* ]]
 	gpemu-profile measure --storage lab --space 32M --seconds .02 --output lab.yaml
 	! grep -q '^names:' lab.yaml || false

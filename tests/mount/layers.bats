@@ -91,16 +91,21 @@ os.fstat(f), os.fstat(f)' "$mp/c0/f00000"
 	done
 	[ "$(sed -n 1p "$BATS_TEST_TMPDIR/n")" -eq 2 ]
 	[ "$(sed -n 2p "$BATS_TEST_TMPDIR/n")" -ge 10 ]
-	# half a second, of emulated time; a name that is not there is not kept
-	echo "$storage, names: {source: s, kept: 10s}}" >"$BATS_TEST_TMPDIR/k.yaml"
-	gpemu-fs "$src" "$mp" -s "$BATS_TEST_TMPDIR/k.yaml" --time-scale .05 \
-		--trace "$BATS_TEST_TMPDIR/k.csv"
-	stat "$mp/c0/f00000" "$mp/c0/f00000" "$mp/c0/none" >/dev/null || true
-	sleep .7
-	stat "$mp/c0/f00000" "$mp/c0/f00000" "$mp/c0/none" >/dev/null || true
-	fusermount3 -u "$mp"
-	eventually no_daemon
-	[ "$(grep -c ',lookup,' "$BATS_TEST_TMPDIR/k.csv")" -eq 6 ]
+	# in emulated time: an hour is 36 s, 10 s are .1; a name that is not
+	# there is not kept
+	for kept in 1h 10s; do
+		echo "$storage, names: {source: s, kept: $kept}}" \
+			>"$BATS_TEST_TMPDIR/k.yaml"
+		gpemu-fs "$src" "$mp" -s "$BATS_TEST_TMPDIR/k.yaml" \
+			--time-scale .01 --trace "$BATS_TEST_TMPDIR/$kept.csv"
+		stat "$mp/c0/f00000" "$mp/c0/none" >/dev/null || true
+		sleep .3
+		stat "$mp/c0/f00000" "$mp/c0/none" >/dev/null || true
+		fusermount3 -u "$mp"
+		eventually no_daemon
+	done
+	[ "$(grep -c ',lookup,' "$BATS_TEST_TMPDIR/1h.csv")" -eq 4 ]
+	[ "$(grep -c ',lookup,' "$BATS_TEST_TMPDIR/10s.csv")" -ge 6 ]
 }
 
 @test "a new layer is one file and one word" {

@@ -309,6 +309,10 @@ static void texts_of_times_read_back(void **state)
 				 "normal lognormal gamma empirical)" },
 		{ "normal:mean=1s", "'normal' needs 'sd'" },
 		{ "normal:sd,mean=1s", "sd has no value" },
+		{ "normal:mean=1s,sd", "mean: '1s,sd' is not a duration with "
+				       "its unit, such as 80us or "
+				       "5ms" },
+		{ "const:", "'const:' lacks its parameters" },
 		{ "normal:mean=1s,sd=1s,mean=2s", "mean is given twice" },
 		{ "empirical:quantiles=1s",
 		  "unknown option 'quantiles' (known: value min max mean sd "

@@ -19,25 +19,25 @@ enum { MANY = 100 }; /* more than are served at once */
 struct one {
 	struct event event;
 	struct events *loop;
-	struct one *victim; /* which its callback removes and frees */
+	struct one **victim; /* which its callback removes and frees; or NULL */
 	unsigned calls;
 };
 
 static void called(struct event *e, uint32_t ready)
 {
-	struct one *o = container_of(e, struct one, event);
-	eventfd_t n;
+	struct one *o = container_of(e, struct one, event), *victim;
 
 	assert_true(ready & EPOLLIN);
-	eventfd_read(e->fd, &n);
 	o->calls++;
-	if (!o->victim)
+	victim = o->victim ? *o->victim : NULL;
+	if (!victim)
 		return;
-	events_close(o->loop, &o->victim->event);
-	free(o->victim);
-	o->victim = NULL;
+	*o->victim = NULL;
+	events_close(o->loop, &victim->event);
+	free(victim);
 }
 
+/* It is ready, and stays so. */
 static struct one *one_more(struct events *l)
 {
 	struct one *o = calloc(1, sizeof(*o));
@@ -51,31 +51,32 @@ static struct one *one_more(struct events *l)
 
 static void end(struct events *l, struct one *o)
 {
-	events_close(l, &o->event);
+	if (o)
+		events_close(l, &o->event);
 	free(o);
 }
 
-/* All are ready: the first removes and frees the last, which is not called. */
+/* Both are ready, and each removes and frees the other: one is called. */
 static void a_removed_one_is_not_called(void **state)
 {
 	struct events l;
-	struct one *o[3];
+	struct one *o[2];
 
 	(void)state;
 	assert_int_equal(events_init(&l), 0);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 2; i++)
 		o[i] = one_more(&l);
-	/* whoever comes first removes its neighbour, who removes nobody */
-	o[0]->victim = o[1];
+	o[0]->victim = &o[1];
+	o[1]->victim = &o[0];
 	assert_int_equal(events_turn(&l, true), 1);
-	assert_int_equal(o[0]->calls, 1);
-	assert_int_equal(o[2]->calls, 1);
-	assert_int_equal(events_turn(&l, false), 0);
+	assert_true(!o[0] != !o[1]);
+	assert_int_equal((o[0] ? o[0] : o[1])->calls, 1);
 	end(&l, o[0]);
-	end(&l, o[2]);
+	end(&l, o[1]);
 	events_fini(&l);
 }
 
+/* More are ready than are served at once: each is, in two turns. */
 static void none_of_many_starves(void **state)
 {
 	struct events l;
@@ -85,10 +86,10 @@ static void none_of_many_starves(void **state)
 	assert_int_equal(events_init(&l), 0);
 	for (int i = 0; i < MANY; i++)
 		o[i] = one_more(&l);
-	assert_int_equal(events_turn(&l, true), 1);
-	assert_int_equal(events_turn(&l, true), 1);
+	for (int turn = 0; turn < 2; turn++)
+		assert_int_equal(events_turn(&l, true), 1);
 	for (int i = 0; i < MANY; i++) {
-		assert_int_equal(o[i]->calls, 1);
+		assert_true(o[i]->calls > 0);
 		end(&l, o[i]);
 	}
 	events_fini(&l);
@@ -112,9 +113,10 @@ static void timers(void **state)
 	assert_int_equal(events_init(&l), 0);
 	events_add_timer(&l, &never);
 	events_add_timer(&l, &soon);
-	event_timer_in(&soon, 5 * NS_PER_MS);
+	event_timer_in(&soon, 3600 * NS_PER_S);
 	assert_int_equal(events_turn(&l, false), 0);
 	assert_int_equal(fired, 0);
+	event_timer_in(&soon, NS_PER_MS);
 	while (!fired)
 		assert_int_equal(events_turn(&l, true), 0);
 	assert_int_equal(fired, 1);

@@ -171,6 +171,8 @@ static void what_is_wrong_is_said(void **state)
 		{ "imagenet,fils=3", "unknown option 'fils'; did you mean "
 				     "'files'? (known: files" },
 		{ "imagenet,files", "files has no value" },
+		{ "imagenet,", "an option is missing after ','" },
+		{ "imagenet,files=3,", "files: '3,' is not " },
 		{ "imagenet,files=", "files: '' is not " },
 		{ "imagenet,files=3,files=4", "files is given twice" },
 		{ "imagenet,files=x", "files: " },
