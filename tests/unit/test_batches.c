@@ -134,13 +134,14 @@ static void shuffle(uint32_t *order, struct rng *rng)
 
 static void take_whole(struct subject *s, struct model *m)
 {
-	const struct model_batch *want = &m->batches[m->complete[m->left]];
 	struct batch *b = windows_next(&s->ws);
+	const struct model_batch *want;
 	const uint32_t *got;
 
 	assert_int_equal(b != NULL, m->left < m->n_complete);
 	if (!b)
 		return;
+	want = &m->batches[m->complete[m->left]];
 	got = b->window->order + (size_t)(b - b->window->batch) * s->ws.c.batch;
 	assert_int_equal(b->n, want->n);
 	assert_memory_equal(got, want->sample, want->n * sizeof(*got));
