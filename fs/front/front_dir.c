@@ -77,7 +77,10 @@ void front_stat(const struct front *f, fuse_ino_t ino, struct stat *ret)
 	ret->st_atim = ret->st_ctim = ret->st_mtim;
 }
 
-double front_kept_s(const struct front *f)
+/* Wall seconds that the kernel may keep a name of the dataset and its
+ * attributes: `names` of the profile, times the time scale, else
+ * FRONT_TIMEOUT_S. */
+static double kept_s(const struct front *f)
 {
 	uint64_t ns;
 
@@ -90,7 +93,7 @@ double front_kept_s(const struct front *f)
 void front_entry(const struct front *f, fuse_ino_t ino,
 		 struct fuse_entry_param *ret)
 {
-	double kept = front_is_ctl(ino) ? FRONT_TIMEOUT_S : front_kept_s(f);
+	double kept = front_is_ctl(ino) ? FRONT_TIMEOUT_S : kept_s(f);
 	uint64_t ns;
 
 	if (!ino && server_keeps_names(f->c.server, &ns))

@@ -16,11 +16,6 @@
  * changes: the kernel may keep names and attributes a day. */
 #define FRONT_TIMEOUT_S 86400.0
 
-/* Wall seconds that the kernel may keep a name of the dataset and its
- * attributes: `names` of the profile, times the time scale, else
- * FRONT_TIMEOUT_S. */
-double front_kept_s(const struct front *f);
-
 bool front_is_ctl(fuse_ino_t ino);
 /* Of a control file's inode. */
 enum ctl_file front_ctl_file(fuse_ino_t ino);
